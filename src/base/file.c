@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: ISC */
+#include "mhf/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+uint64_t mhf_hash64(const void *bytes, size_t n)
+{
+    return XXH3_64bits(bytes, n);
+}
+
+bool mhf_file_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
+}
+
+bool mhf_dir_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+mhf_status mhf_path_join(const char *folder, const char *name, mhf_buf *out)
+{
+    mhf_buf_clear(out);
+    size_t n = strlen(folder);
+    return mhf_buf_printf(out, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", name);
+}
+
+mhf_status mhf_file_read(const char *path, size_t limit, mhf_buf *out)
+{
+    int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return mhf_fail_io(path, "can't open");
+    mhf_status status = MHF_OK;
+    mhf_buf_clear(out);
+    struct stat info;
+    if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
+        status = mhf_fail(MHF_E_IO, "%s: is a folder, expected a file", path);
+    char *piece = NULL;
+    enum { PIECE = 1 << 18 };
+    if (status == MHF_OK)
+        status = mhf_new(&piece, PIECE, 1, path);
+    while (status == MHF_OK) {
+        ssize_t n = read(fd, piece, PIECE);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            status = mhf_fail_io(path, "can't read");
+        if (n <= 0)
+            break;
+        if ((size_t)n > limit - out->n)
+            status = mhf_fail(MHF_E_DATA, "%s: longer than %zu bytes", path, limit);
+        else
+            status = mhf_buf_add(out, piece, (size_t)n);
+    }
+    if (status == MHF_OK)
+        status = mhf_buf_add(out, "", 0); /* an empty file is an empty string */
+    free(piece);
+    if (fd != STDIN_FILENO)
+        close(fd);
+    return status;
+}
+
+static mhf_status write_all(int fd, const char *path, const char *bytes, size_t n)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t k = write(fd, bytes + done, n - done);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0) {
+            int error = errno;
+            return mhf_fail(MHF_E_IO, "%s: %zu of %zu bytes written: %s", path, done, n,
+                            strerror(error));
+        }
+        done += (size_t)k;
+    }
+    return MHF_OK;
+}
+
+mhf_status mhf_file_temporary(const char *path, mhf_buf *out)
+{
+    mhf_buf_clear(out);
+    return mhf_buf_printf(out, "%s.tmp", path);
+}
+
+static mhf_status sync_folder_of(const char *path)
+{
+    mhf_buf folder = {0};
+    const char *slash = strrchr(path, '/');
+    mhf_status status = slash ? mhf_buf_add(&folder, path, (size_t)(slash - path) + 1)
+                              : mhf_buf_add_text(&folder, ".");
+    if (status == MHF_OK) {
+        int fd = open(folder.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+            status = mhf_fail_io(folder.data, "can't open the folder");
+        /* Some file systems can't sync a folder and say EINVAL: nothing more can be done there. */
+        else if (fsync(fd) != 0 && errno != EINVAL)
+            status = mhf_fail_io(folder.data, "can't sync the folder");
+        if (fd >= 0)
+            close(fd);
+    }
+    mhf_buf_free(&folder);
+    return status;
+}
+
+mhf_status mhf_file_publish(const char *temporary, const char *path)
+{
+    int fd = open(temporary, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return mhf_fail_io(temporary, "can't open");
+    int bad = fsync(fd);
+    if (bad)
+        (void)mhf_fail_io(temporary, "can't sync");
+    if (close(fd) != 0 && !bad)
+        bad = 1, (void)mhf_fail_io(temporary, "can't close");
+    if (bad)
+        return MHF_E_IO;
+    if (rename(temporary, path) != 0)
+        return mhf_fail_io(path, "can't rename the finished file to this name");
+    return sync_folder_of(path);
+}
+
+mhf_status mhf_file_write(const char *path, const void *bytes, size_t n)
+{
+    if (strcmp(path, "-") == 0) {
+        fflush(stdout);
+        return write_all(STDOUT_FILENO, "standard output", bytes, n);
+    }
+    mhf_buf temporary = {0};
+    mhf_status status = mhf_file_temporary(path, &temporary);
+    int fd = -1;
+    if (status == MHF_OK) {
+        fd = open(temporary.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        if (fd < 0)
+            status = mhf_fail_io(temporary.data, "can't create");
+    }
+    if (fd >= 0) {
+        status = write_all(fd, temporary.data, bytes, n);
+        if (close(fd) != 0 && status == MHF_OK)
+            status = mhf_fail_io(temporary.data, "can't close");
+        if (status == MHF_OK)
+            status = mhf_file_publish(temporary.data, path);
+        if (status != MHF_OK)
+            unlink(temporary.data);
+    }
+    mhf_buf_free(&temporary);
+    return status;
+}
+
+mhf_status mhf_dir_make(const char *path)
+{
+    mhf_buf part = {0};
+    mhf_status status = mhf_buf_add_text(&part, path);
+    for (size_t i = 1; status == MHF_OK && i <= part.n; i++) {
+        if (part.data[i] != '/' && part.data[i] != 0)
+            continue;
+        char kept = part.data[i];
+        part.data[i] = 0;
+        if (mkdir(part.data, 0777) != 0 && errno != EEXIST)
+            status = mhf_fail_io(part.data, "can't make the folder");
+        part.data[i] = kept;
+    }
+    if (status == MHF_OK && !mhf_dir_exists(path))
+        status = mhf_fail(MHF_E_IO, "%s: exists and is not a folder", path);
+    mhf_buf_free(&part);
+    return status;
+}
