@@ -83,7 +83,8 @@ typedef enum mhf_tokenizer_kind { MHF_BYTE_LEVEL, MHF_SENTENCEPIECE } mhf_tokeni
 
 typedef struct mhf_tokenizer_training {
     mhf_tokenizer_kind kind;
-    const mhf_tokenizer *like; /* NULL, or: copy this one's pipeline and specials */
+    /* NULL, or: copy this one's pipeline and specials; borrowed for the trainer's life. */
+    const mhf_tokenizer *like;
     int32_t vocab_size;
     const char *const *special; /* [n_special] more special tokens */
     int32_t n_special;
@@ -96,6 +97,8 @@ typedef struct mhf_tokenizer_trainer mhf_tokenizer_trainer;
 mhf_status mhf_tokenizer_trainer_new(const mhf_tokenizer_training *options,
                                      mhf_tokenizer_trainer **out);
 mhf_status mhf_tokenizer_trainer_add(mhf_tokenizer_trainer *trainer, const char *text, size_t n);
+/** Every line of a .txt as a sequence, as it stands; every text of a .jsonl; .gz and .zst of both. */
+mhf_status mhf_tokenizer_trainer_add_file(mhf_tokenizer_trainer *trainer, const char *path);
 /** json and config: the two files' texts. */
 mhf_status mhf_tokenizer_trainer_finish(mhf_tokenizer_trainer *trainer, mhf_buf *json,
                                         mhf_buf *config);
