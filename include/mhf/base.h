@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
-/** base: what every room stands on: status and error text, log, memory, buffers, maps, durable files,
- * typed JSON, counter-based random numbers, a progress line. Knows nothing of tokens or tensors.
+/** base: what every room stands on: status and error text, log, memory, buffers, maps, durable
+ * files, typed JSON, counter-based random numbers, a progress line. Knows nothing of tokens or
+ * tensors.
  *
  * Nothing here is collective. Everything but the log is safe to call from several threads on
  * different objects; the error text is one a thread.
@@ -66,7 +67,12 @@ const char *mhf_error(void);
 
 /* ---- log (stderr) -------------------------------------------------------------------------- */
 
-typedef enum mhf_log_level { MHF_LOG_ERROR, MHF_LOG_WARN, MHF_LOG_INFO, MHF_LOG_DEBUG } mhf_log_level;
+typedef enum mhf_log_level {
+    MHF_LOG_ERROR,
+    MHF_LOG_WARN,
+    MHF_LOG_INFO,
+    MHF_LOG_DEBUG
+} mhf_log_level;
 
 /** Set once at start. Ranks other than 0 print warnings and errors only, as "rank k: …". */
 void mhf_log_start(mhf_log_level level, int rank, int n_ranks);
@@ -76,9 +82,9 @@ void mhf_log(mhf_log_level level, const char *format, ...) MHF_PRINTF(2, 3);
 
 /* ---- memory and sizes ---------------------------------------------------------------------- */
 
-/** *pointer = zeroed array of n elements of `size` bytes, aligned to 64; free() it. `pointer` is the
- * address of any object pointer. `what` names it in the error (MHF_E_NOMEM). n = 0 gives a valid
- * pointer. */
+/** *pointer = zeroed array of n elements of `size` bytes, aligned to 64; free() it. `pointer` is
+ * the address of any object pointer. `what` names it in the error (MHF_E_NOMEM). n = 0 gives a
+ * valid pointer. */
 mhf_status mhf_new(void *pointer, int64_t n, size_t size, const char *what);
 /** Make *pointer (from malloc family or NULL) hold at least `need` elements; grows by doubling,
  * *capacity in elements. */
@@ -120,7 +126,8 @@ int64_t mhf_map_count(const mhf_map *map);
 
 /* ---- UTF-8 ---------------------------------------------------------------------------------- */
 
-/** Decode the code point at text[0..n); returns its length 1..4, or 0 when it is not valid UTF-8. */
+/** Decode the code point at text[0..n); returns its length 1..4, or 0 when it is not valid UTF-8.
+ */
 int mhf_utf8_decode(const char *text, size_t n, uint32_t *code_point);
 /** Encode into out[4]; returns the length. */
 int mhf_utf8_encode(uint32_t code_point, char out[4]);
@@ -154,8 +161,9 @@ void mhf_sha256_hex(const void *bytes, size_t n, char out[65]);
 /** Parse text; `name` (a path, or "PATH line 7") stands in the error: MHF_E_DATA. */
 mhf_status mhf_json_parse(const char *text, size_t n, const char *name, json_t **out);
 mhf_status mhf_json_read(const char *path, json_t **out);
-/** Typed members. A missing key gives MHF_E_DATA, or `*out` unchanged by the _or forms; a null counts
- * as missing; a wrong type or range is MHF_E_DATA in both: "NAME: key 'x' is …, expected …". */
+/** Typed members. A missing key gives MHF_E_DATA, or `*out` unchanged by the _or forms; a null
+ * counts as missing; a wrong type or range is MHF_E_DATA in both: "NAME: key 'x' is …, expected …".
+ */
 mhf_status mhf_json_int(const json_t *object, const char *key, const char *name, int64_t low,
                         int64_t high, int64_t *out);
 mhf_status mhf_json_int_or(const json_t *object, const char *key, const char *name, int64_t low,
@@ -188,7 +196,8 @@ uint64_t mhf_rng_permute(mhf_rng rng, uint64_t i, uint64_t n);
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-/* A line with rate and ETA that redraws itself on a terminal, a plain line now and then elsewhere. */
+/* A line with rate and ETA that redraws itself on a terminal, a plain line now and then elsewhere.
+ */
 typedef struct mhf_progress {
     const char *what, *unit;
     double total, started, shown;

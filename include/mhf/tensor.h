@@ -37,7 +37,7 @@ void mhf_gemm_serial(mhf_op a_op, mhf_op b_op, int64_t m, int64_t n, int64_t k, 
 /** y [T,out]; bias [out] or NULL. */
 void mhf_linear(const float *x, const float *w, const float *bias, int64_t T, int64_t in,
                 int64_t out, float *y);
-/** dx [T,in] = dy W + beta_dx·dx (skipped when NULL); dw += dyᵀ x; dbias += Σ_t dy (when not NULL). */
+/** dx [T,in] = dy W + beta_dx·dx; dw += dyᵀ x; dbias += Σ_t dy; each skipped when NULL. */
 void mhf_linear_backward(const float *x, const float *w, const float *dy, int64_t T, int64_t in,
                          int64_t out, float beta_dx, float *dx, float *dw, float *dbias);
 
@@ -55,7 +55,7 @@ int64_t mhf_find_nonfinite(const float *x, int64_t n);
 /** RMSNorm over rows (model.md §3): y = x·r·w, r = (mean x² + eps)^-½ kept in rstd [T]. */
 void mhf_rmsnorm(const float *x, const float *w, int64_t T, int64_t d, float eps, float *y,
                  float *rstd);
-/** dx = … + beta_dx·dx; dw += … (fixed order). */
+/** dx = … + beta_dx·dx; dw += … (fixed order; skipped when NULL). */
 void mhf_rmsnorm_backward(const float *x, const float *w, const float *rstd, const float *dy,
                           int64_t T, int64_t d, float beta_dx, float *dx, float *dw);
 
@@ -84,7 +84,7 @@ void mhf_rotary_table(int64_t positions, int64_t h, double theta, float *cos_tab
 void mhf_head_norm_rotary(const float *in, int64_t ld_in, const float *w, const int32_t *position,
                           const float *cos_table, const float *sin_table, int64_t T, int64_t heads,
                           int64_t h, float eps, float *out, int64_t ld_out, float *rstd);
-/** din = gradient of in; dw += …; dout is not kept. */
+/** din = gradient of in; dw += … (fixed order; skipped when NULL). */
 void mhf_head_norm_rotary_backward(const float *in, int64_t ld_in, const float *w,
                                    const int32_t *position, const float *cos_table,
                                    const float *sin_table, const float *rstd, const float *dout,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
-/* What the subcommands share. A subcommand is one file: options in, library calls, words out. It runs
- * on every rank, after MPI_Init; results go to stdout on rank 0, log and progress to stderr. It
- * returns the same status on every rank (mhf_agree), or one that main agrees on at the end, when no
- * collective call comes after the failure.
+/* What the subcommands share. A subcommand is one file: options in, library calls, words out. It
+ * runs on every rank, after MPI_Init; results go to stdout on rank 0, log and progress to stderr.
+ * It returns the same status on every rank (mhf_agree), or one that main agrees on at the end, when
+ * no collective call comes after the failure.
  */
 #ifndef MHF_CMD_H
 #define MHF_CMD_H
@@ -19,16 +19,16 @@ typedef struct mhf_common {
 } mhf_common;
 
 /** Child parser of every subcommand's argp; its input is the mhf_common:
- *      static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
- *      case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; */
+ *      static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1},
+ * {0}}; case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; */
 extern const struct argp mhf_common_argp;
 
-/** Parse on every rank; rank 0 alone prints help and usage errors (and leaves, as argp does). Starts
- * the log with common's level. MHF_E_USAGE on the other ranks. `name` is "mhf corpus". */
+/** Parse on every rank; rank 0 alone prints help and usage errors (and leaves, as argp does).
+ * Starts the log with common's level. MHF_E_USAGE on the other ranks. `name` is "mhf corpus". */
 mhf_status mhf_command_parse(const struct argp *argp, const char *name, int argc, char **argv,
                              void *input, const mhf_common *common);
-/** Rank 0 chooses the GEMM engine, every rank takes its choice. Collective. `stored`: the string of a
- * checkpoint to use when none is given on the command line, or NULL. */
+/** Rank 0 chooses the GEMM engine, every rank takes its choice. Collective. `stored`: the string of
+ * a checkpoint to use when none is given on the command line, or NULL. */
 mhf_status mhf_command_engine(const mhf_common *common, const char *stored);
 /** Write text to stdout on rank 0 (MHF_E_IO when that fails). */
 mhf_status mhf_command_print(const mhf_buf *text);

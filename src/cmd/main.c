@@ -31,9 +31,10 @@ enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_usage(FILE *out)
 {
-    fprintf(out, "Usage: mhf COMMAND [OPTION...] [ARGUMENT...]\n\n"
-                 "Trains, evaluates and analyses MultiHashFormer language models; runs alone or under "
-                 "mpirun or srun.\n\n");
+    fprintf(out,
+            "Usage: mhf COMMAND [OPTION...] [ARGUMENT...]\n\n"
+            "Trains, evaluates and analyses MultiHashFormer language models; runs alone or under "
+            "mpirun or srun.\n\n");
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].text);
     fprintf(out, "\n'mhf COMMAND --help' tells the options of a command.\n\nExit codes:\n");

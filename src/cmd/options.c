@@ -15,7 +15,8 @@ static const struct argp_option options[] = {
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "error, warn, info (default) or debug", 0},
     {"threads", KEY_THREADS, "N", 0, "Threads of this rank", 0},
     {"engine", KEY_ENGINE, "NAME", 0,
-     "auto (default: measured once), reference, blis, onednn, or a string an earlier run printed", 0},
+     "auto (default: measured once), reference, blis, onednn, or a string an earlier run printed",
+     0},
     {0}};
 
 static error_t parse_level(const char *name, mhf_log_level *level)
