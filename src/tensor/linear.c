@@ -20,7 +20,8 @@ void mhf_linear_backward(const float *x, const float *w, const float *dy, int64_
 {
     if (dx)
         mhf_gemm(MHF_N, MHF_N, T, in, out, dy, out, w, in, beta_dx, dx, in);
-    mhf_gemm(MHF_T, MHF_N, out, in, T, dy, out, x, in, 1.0f, dw, in);
+    if (dw)
+        mhf_gemm(MHF_T, MHF_N, out, in, T, dy, out, x, in, 1.0f, dw, in);
     if (dbias)
         mhf_add_columns(dy, NULL, NULL, T, out, dbias);
 }

@@ -53,7 +53,8 @@ MHF_KERNEL static void rmsnorm_backward_row(const float *x, const float *w, floa
 void mhf_rmsnorm_backward(const float *x, const float *w, const float *rstd, const float *dy,
                           int64_t T, int64_t d, float beta_dx, float *dx, float *dw)
 {
-    mhf_add_columns(dy, x, rstd, T, d, dw); /* first: dx may be dy */
+    if (dw)
+        mhf_add_columns(dy, x, rstd, T, d, dw); /* first: dx may be dy */
 #pragma omp parallel for num_threads(mhf_kernel_threads(T *d)) schedule(static)
     for (int64_t t = 0; t < T; t++)
         rmsnorm_backward_row(x + t * d, w, rstd[t], dy + t * d, d, beta_dx, dx + t * d);

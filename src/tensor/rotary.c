@@ -124,7 +124,8 @@ void mhf_head_norm_rotary_backward(const float *in, int64_t ld_in, const float *
                                    int64_t ld_din, float *dw)
 {
     norm_rotary g = {in, ld_in, position, cos_table, sin_table, rstd, dout, ld_dout, T, heads, h};
-    add_weight_gradient(&g, dw); /* first: din may be dout */
+    if (dw)
+        add_weight_gradient(&g, dw); /* first: din may be dout */
 #pragma omp parallel for num_threads(mhf_kernel_threads(T *heads *h)) schedule(static)
     for (int64_t t = 0; t < T; t++) {
         const float *c = cos_table + position[t] * (h / 2);
