@@ -61,9 +61,8 @@ mhf_status mhf_json_int_or(const json_t *object, const char *key, const char *na
         return wrong(value, key, name, "an integer");
     int64_t i = json_integer_value(value);
     if (i < low || i > high)
-        return mhf_fail(MHF_E_DATA,
-                        "%s: key '%s' is %" PRId64 ", expected %" PRId64 " to %" PRId64, name, key,
-                        i, low, high);
+        return mhf_fail(MHF_E_DATA, "%s: key '%s' is %" PRId64 ", expected %" PRId64 " to %" PRId64,
+                        name, key, i, low, high);
     *out = i;
     return MHF_OK;
 }

@@ -30,8 +30,8 @@ void mhf_log(mhf_log_level level, const char *format, ...)
     if (log_state.rank > 0)
         n = snprintf(line, sizeof line, "rank %d: ", log_state.rank);
     if (level <= MHF_LOG_WARN)
-        n += snprintf(line + n, sizeof line - (size_t)n, "%s: ",
-                      level == MHF_LOG_ERROR ? "error" : "warning");
+        n += snprintf(line + n, sizeof line - (size_t)n,
+                      "%s: ", level == MHF_LOG_ERROR ? "error" : "warning");
     va_list arguments;
     va_start(arguments, format);
     int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, format, arguments);

@@ -55,7 +55,8 @@ static uint64_t find(const mhf_map *map, uint64_t hash, const void *key, size_t 
     uint64_t i = hash & map->mask;
     for (; map->slots[i].hash; i = (i + 1) & map->mask) {
         const slot *s = &map->slots[i];
-        if (s->hash == hash && s->n == n && (n == 0 || memcmp(map->keys.data + s->key, key, n) == 0))
+        if (s->hash == hash && s->n == n &&
+            (n == 0 || memcmp(map->keys.data + s->key, key, n) == 0))
             break;
     }
     return i;

@@ -35,8 +35,8 @@ static void compress(uint32_t state[8], const unsigned char block[64])
         uint32_t e = s[4], a = s[0];
         uint32_t t1 = s[7] + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & s[5]) ^ (~e & s[6])) +
                       K[i] + w[i];
-        uint32_t t2 = (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) +
-                      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+        uint32_t t2 =
+            (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
         memmove(s + 1, s, 7 * sizeof *s);
         s[4] += t1;
         s[0] = t1 + t2;
