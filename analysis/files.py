@@ -74,8 +74,8 @@ def read_json(path):
         stop(f"{path}: not JSON: {error}")
 
 
-def read_metrics(path):
-    """The lines of metrics.jsonl; a torn last line, of a run that was killed, is left out."""
+def read_lines(path):
+    """The objects of a JSONL file; a torn last line, of a run that was killed, is left out."""
     lines = []
     try:
         with open(path, encoding="utf-8") as file:
@@ -88,5 +88,5 @@ def read_metrics(path):
     except OSError as error:
         stop(f"{path}: {error.strerror}")
     if not lines:
-        stop(f"{path}: no step in it yet")
+        stop(f"{path}: nothing in it yet")
     return lines

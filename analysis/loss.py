@@ -16,7 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from files import read_metrics, split_name, stop
+from files import read_lines, split_name, stop
 from layers import COLOURS
 
 
@@ -39,7 +39,7 @@ def main():
     for colour, (name, path) in zip(COLOURS * len(arguments.run), map(split_name, arguments.run)):
         if os.path.isdir(path):
             path = os.path.join(path, "metrics.jsonl")
-        steps = [line for line in read_metrics(path) if arguments.key in line]
+        steps = [line for line in read_lines(path) if arguments.key in line]
         if not steps:
             stop(f"{path}: no {arguments.key} in it")
         tokens = np.array([step["tokens"] for step in steps]) / 1e6

@@ -6,6 +6,7 @@
                                              evaluate.json (mhf evaluate --calibrate --json) and
                                              info.json (mhf info --json)
   table.py study SET/NAME=study.h5...        correlations at the embedding, the best and the last layer
+  table.py texts prompts.jsonl NAME=generated.jsonl...   what mhf generate wrote, beside its prompt
   table.py times times.tsv                   where time went: lines of step, seconds
 """
 import argparse
@@ -14,7 +15,7 @@ import math
 import os
 import statistics
 
-from files import Study, read_json, read_metrics, split_name, stop
+from files import Study, read_json, read_lines, split_name, stop
 
 
 def show(header, rows):
@@ -49,7 +50,7 @@ def models(arguments):
         info_path, evaluate_path = os.path.join(folder, "info.json"), os.path.join(folder, "evaluate.json")
         info, quality = read_json(info_path), read_json(evaluate_path)
         metrics_path = os.path.join(folder, "metrics.jsonl")
-        steps = read_metrics(metrics_path)
+        steps = read_lines(metrics_path)
         total = get(info, info_path, "parameters", "total")
         tokens = get(steps[-1], metrics_path, "tokens")
         rate = statistics.median(get(step, metrics_path, "tokens_per_s") for step in steps)
@@ -100,6 +101,17 @@ def study(arguments):
             "spearman", "spearman_low", "spearman_high"], exact
 
 
+def texts(arguments):
+    prompts = {one["id"]: one["prompt"] for one in read_lines(arguments.inputs[0])}
+    rows = []
+    for name, path in map(split_name, arguments.inputs[1:]):
+        for answer in read_lines(path):
+            prompt, text = prompts.get(answer["id"], ""), answer["text"]
+            print(f"{name}: {prompt}|{' / '.join(text.split(chr(10)))}")
+            rows.append([name, answer["id"], prompt, text])
+    return ["model", "id", "prompt", "text"], rows
+
+
 def times(arguments):
     """Lines of one step are added up: an interrupted step was paid more than once."""
     seconds = {}
@@ -126,11 +138,12 @@ def times(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=["models", "study", "times"])
+    parser.add_argument("table", choices=["models", "study", "texts", "times"])
     parser.add_argument("inputs", nargs="+", metavar="[NAME=]FILE")
     parser.add_argument("--tsv", metavar="FILE", help="the same numbers at full precision")
     arguments = parser.parse_args()
-    header, rows = {"models": models, "study": study, "times": times}[arguments.table](arguments)
+    tables = {"models": models, "study": study, "texts": texts, "times": times}
+    header, rows = tables[arguments.table](arguments)
     if arguments.tsv:
         write_tsv(arguments.tsv, header, rows)
 
