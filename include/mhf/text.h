@@ -104,6 +104,18 @@ mhf_status mhf_tokenizer_trainer_finish(mhf_tokenizer_trainer *trainer, mhf_buf 
                                         mhf_buf *config);
 void mhf_tokenizer_trainer_free(mhf_tokenizer_trainer *trainer);
 
+/* How many tokens a text adds: exactly so many, or as the published procedure counts (a doubled new
+ * character counts as two, the last merge may overshoot; unk is no longer named). */
+typedef enum mhf_extend_rule { MHF_EXTEND_EXACT, MHF_EXTEND_REFERENCE } mhf_extend_rule;
+
+/** Extend a vocabulary: learn merges from each text (read as mhf_tokenizer_trainer_add_file does) in
+ * turn and add the first new ones. Old tokens keep their ids; added tokens become part of the base
+ * vocabulary. json and config: the new files' texts.
+ * Errors: MHF_E_DATA for a text that gives fewer tokens (exact) or a vocabulary with gaps. */
+mhf_status mhf_tokenizer_extend(const mhf_tokenizer *tokenizer, const char *const *paths,
+                                int32_t n_paths, int32_t per_text, mhf_extend_rule rule,
+                                mhf_buf *json, mhf_buf *config);
+
 /* ---- reading a corpus ----------------------------------------------------------------------- */
 
 typedef struct mhf_corpus mhf_corpus;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lines.h"
+#include "trainer.h"
 #include "trainer_form.h"
 #include "words.h"
 
@@ -173,15 +174,14 @@ static void mark_characters(const mhf_word_table *words, bool *seen)
 }
 
 /* Special tokens, then the alphabet in code-point order. */
-static mhf_status start_vocabulary(const mhf_tokenizer_trainer *trainer,
-                                   const mhf_word_table *words, mhf_pieces *pieces)
+static mhf_status start_vocabulary(const mhf_tokenizer_trainer *trainer, mhf_pieces *pieces)
 {
     bool *seen;
     MHF_TRY(mhf_tokenizer_form_start(&trainer->form, pieces));
     MHF_TRY(mhf_new(&seen, MAX_CODE_POINT + 1, sizeof *seen, "an alphabet"));
     if (trainer->form.byte_level)
         mark_byte_characters(seen);
-    mark_characters(words, seen);
+    mark_characters(&trainer->tables[0], seen);
     mhf_status status = MHF_OK;
     for (uint32_t c = 0; c <= MAX_CODE_POINT && status == MHF_OK; c++) {
         char character[4];
@@ -190,11 +190,6 @@ static mhf_status start_vocabulary(const mhf_tokenizer_trainer *trainer,
             status = mhf_pieces_add(pieces, character, (size_t)mhf_utf8_encode(c, character), &id);
     }
     free(seen);
-    if (status == MHF_OK && pieces->n > trainer->vocab_size)
-        status = mhf_fail(MHF_E_CONFIG,
-                          "a vocabulary of %" PRId32 " tokens can't hold the %" PRId32
-                          " special tokens and characters of the texts",
-                          trainer->vocab_size, pieces->n);
     return status;
 }
 
@@ -207,30 +202,48 @@ static mhf_status join_tables(mhf_tokenizer_trainer *trainer)
     return MHF_OK;
 }
 
+mhf_status mhf_tokenizer_trainer_learn(mhf_tokenizer_trainer *trainer, int32_t vocab_size,
+                                       mhf_pieces *pieces, int32_t *n_start, mhf_merge_list *merges)
+{
+    MHF_TRY(count_batch(trainer));
+    MHF_TRY(join_tables(trainer));
+    MHF_TRY(start_vocabulary(trainer, pieces));
+    *n_start = pieces->n;
+    return mhf_merges_learn(&trainer->tables[0], vocab_size, pieces, merges);
+}
+
+static mhf_status check_size(const mhf_tokenizer_trainer *trainer, int32_t n_start, int32_t n)
+{
+    if (n_start > trainer->vocab_size)
+        return mhf_fail(MHF_E_CONFIG,
+                        "a vocabulary of %" PRId32 " tokens can't hold the %" PRId32
+                        " special tokens and characters of the texts",
+                        trainer->vocab_size, n_start);
+    if (n < trainer->vocab_size)
+        mhf_log(MHF_LOG_WARN, "the texts give %" PRId32 " tokens only, %" PRId32 " were asked for",
+                n, trainer->vocab_size);
+    return MHF_OK;
+}
+
 mhf_status mhf_tokenizer_trainer_finish(mhf_tokenizer_trainer *trainer, mhf_buf *json,
                                         mhf_buf *config)
 {
     mhf_pieces pieces = {0};
     mhf_merge_list merges = {0};
-    mhf_word_table *words = &trainer->tables[0];
-    mhf_status status = count_batch(trainer);
-    if (status == MHF_OK)
-        status = join_tables(trainer);
-    if (status == MHF_OK)
-        mhf_log(MHF_LOG_INFO, "%" PRId64 " distinct words", words->n);
-    if (status == MHF_OK)
-        status = start_vocabulary(trainer, words, &pieces);
-    if (status == MHF_OK)
-        status = mhf_merges_learn(words, trainer->vocab_size, &pieces, &merges);
-    if (status == MHF_OK && pieces.n < trainer->vocab_size)
-        mhf_log(MHF_LOG_WARN, "the texts give %" PRId32 " tokens only, %" PRId32 " were asked for",
-                pieces.n, trainer->vocab_size);
+    int32_t n_start = 0;
     mhf_buf_clear(json);
     mhf_buf_clear(config);
+    mhf_status status =
+        mhf_tokenizer_trainer_learn(trainer, trainer->vocab_size, &pieces, &n_start, &merges);
+    if (status == MHF_OK)
+        status = check_size(trainer, n_start, pieces.n);
     if (status == MHF_OK)
         status = mhf_tokenizer_form_print(&trainer->form, &pieces, &merges, json);
     if (status == MHF_OK)
         status = mhf_buf_add(config, trainer->form.config.data, trainer->form.config.n);
+    if (status == MHF_OK)
+        mhf_log(MHF_LOG_INFO, "%" PRId32 " tokens from %" PRId64 " distinct words", pieces.n,
+                trainer->tables[0].n);
     mhf_pieces_free(&pieces);
     mhf_merge_list_free(&merges);
     return status;

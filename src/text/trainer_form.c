@@ -229,7 +229,7 @@ static json_t *piece_json(const mhf_pieces *pieces, mhf_token id)
     return json_stringn(piece, n);
 }
 
-static mhf_status set_vocab(json_t *model, const mhf_pieces *pieces)
+mhf_status mhf_tokenizer_set_vocab(json_t *model, const mhf_pieces *pieces)
 {
     json_t *vocab = json_object();
     int failed = json_object_set_new(model, "vocab", vocab);
@@ -241,7 +241,8 @@ static mhf_status set_vocab(json_t *model, const mhf_pieces *pieces)
     return failed ? mhf_fail(MHF_E_NOMEM, no_memory) : MHF_OK;
 }
 
-static mhf_status set_merges(json_t *model, const mhf_pieces *pieces, const mhf_merge_list *merges)
+mhf_status mhf_tokenizer_set_merges(json_t *model, const mhf_pieces *pieces,
+                                    const mhf_merge_list *merges)
 {
     json_t *list = json_array();
     int failed = json_object_set_new(model, "merges", list);
@@ -300,29 +301,33 @@ static mhf_status set_template_ids(json_t *processor, const mhf_pieces *pieces, 
     return MHF_OK;
 }
 
+mhf_status mhf_tokenizer_print(const json_t *root, mhf_buf *json)
+{
+    char *text = json_dumps(root, JSON_INDENT(1));
+    if (!text)
+        return mhf_fail(MHF_E_NOMEM, no_memory);
+    mhf_status status = mhf_buf_add_text(json, text);
+    free(text);
+    return status == MHF_OK ? mhf_buf_add(json, "\n", 1) : status;
+}
+
 mhf_status mhf_tokenizer_form_print(const mhf_tokenizer_form *form, const mhf_pieces *pieces,
                                     const mhf_merge_list *merges, mhf_buf *json)
 {
     json_t *root = json_deep_copy(form->json);
     json_t *model = json_object_get(root, "model");
-    char *text = NULL;
     mhf_status status = model ? MHF_OK : mhf_fail(MHF_E_NOMEM, no_memory);
     if (status == MHF_OK)
-        status = set_vocab(model, pieces);
+        status = mhf_tokenizer_set_vocab(model, pieces);
     if (status == MHF_OK)
-        status = set_merges(model, pieces, merges);
+        status = mhf_tokenizer_set_merges(model, pieces, merges);
     if (status == MHF_OK)
         status = set_added_tokens(root, form, pieces);
     if (status == MHF_OK)
         status =
             set_template_ids(json_object_get(root, "post_processor"), pieces, form->described.data);
-    if (status == MHF_OK) {
-        text = json_dumps(root, JSON_INDENT(1));
-        status = text ? mhf_buf_add_text(json, text) : mhf_fail(MHF_E_NOMEM, no_memory);
-    }
     if (status == MHF_OK)
-        status = mhf_buf_add(json, "\n", 1);
-    free(text);
+        status = mhf_tokenizer_print(root, json);
     json_decref(root);
     return status;
 }

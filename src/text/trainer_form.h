@@ -28,6 +28,12 @@ mhf_status mhf_tokenizer_form_start(const mhf_tokenizer_form *form, mhf_pieces *
 /** Text of the trained tokenizer.json. */
 mhf_status mhf_tokenizer_form_print(const mhf_tokenizer_form *form, const mhf_pieces *pieces,
                                     const mhf_merge_list *merges, mhf_buf *json);
+/** Replace the "vocab" or "merges" of a tokenizer.json's "model". */
+mhf_status mhf_tokenizer_set_vocab(json_t *model, const mhf_pieces *pieces);
+mhf_status mhf_tokenizer_set_merges(json_t *model, const mhf_pieces *pieces,
+                                    const mhf_merge_list *merges);
+/** The text of a tokenizer.json, appended. */
+mhf_status mhf_tokenizer_print(const json_t *root, mhf_buf *json);
 void mhf_tokenizer_form_free(mhf_tokenizer_form *form);
 
 #endif
