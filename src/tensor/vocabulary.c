@@ -7,8 +7,9 @@
 #include <stdlib.h>
 
 #include "kernel.h"
+#include "lanes.h"
 
-enum { TOKENS = 16, ROWS = 256 };
+enum { TOKENS = MHF_TOKENS, ROWS = 256 };
 
 typedef struct vocabulary_call {
     const float *const *z;
@@ -21,45 +22,39 @@ typedef struct vocabulary_call {
     uint8_t *correct; /* [T] */
 } vocabulary_call;
 
-/* cells [B,TOKENS] = rows [n,B] transposed; the lanes past n become 0. */
-MHF_KERNEL static void to_lanes(const float *rows, int64_t n, int64_t B, float *cells)
-{
-    if (n < TOKENS)
-        memset(cells, 0, (size_t)(B * TOKENS) * sizeof *cells);
-    for (int64_t b = 0; b < B; b++)
-        for (int64_t i = 0; i < n; i++)
-            cells[b * TOKENS + i] = rows[i * B + b];
-}
-
-MHF_KERNEL static void from_lanes(const float *cells, int64_t n, int64_t B, float *rows)
-{
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t b = 0; b < B; b++)
-            rows[i * B + b] = cells[b * TOKENS + i];
-}
+/* The lanes of a cell as two vectors: the gathers wait for memory, and few instructions a cell let
+ * the CPU look further ahead. */
+enum { HALF = TOKENS / 2 };
+typedef float lanes __attribute__((vector_size(HALF * sizeof(float)), may_alias));
+typedef int32_t lane_ids __attribute__((vector_size(HALF * sizeof(int32_t)), may_alias));
 
 /* logits [V,TOKENS] = Σ_k cells_k[sig_k(v)]; top [TOKENS] and the first row that has it. */
 MHF_KERNEL static void gather_logits(const float *cells, const uint32_t *sig, int64_t H, int64_t B,
                                      int64_t V, float *logits, float *top, int32_t *arg)
 {
-    for (int l = 0; l < TOKENS; l++) {
-        top[l] = -INFINITY;
-        arg[l] = -1;
-    }
+    lanes top0 = (lanes){0} - INFINITY, top1 = top0;
+    lane_ids arg0 = {0}, arg1 = {0};
     for (int64_t v = 0; v < V; v++) {
-        float *row = logits + v * TOKENS;
-        float sum[TOKENS] = {0};
+        const uint32_t *ids = sig + v * H;
+        lanes sum0 = {0}, sum1 = {0};
         for (int64_t k = 0; k < H; k++) {
-            const float *cell = cells + (k * B + sig[v * H + k]) * TOKENS;
-            for (int l = 0; l < TOKENS; l++)
-                sum[l] += cell[l];
+            const lanes *cell = (const lanes *)(cells + (k * B + ids[k]) * TOKENS);
+            sum0 += cell[0];
+            sum1 += cell[1];
         }
-        for (int l = 0; l < TOKENS; l++) {
-            arg[l] = sum[l] > top[l] ? (int32_t)v : arg[l];
-            top[l] = sum[l] > top[l] ? sum[l] : top[l];
-            row[l] = sum[l];
-        }
+        lanes *row = (lanes *)(logits + v * TOKENS);
+        row[0] = sum0;
+        row[1] = sum1;
+        lane_ids above0 = sum0 > top0, above1 = sum1 > top1, here = (lane_ids){0} + (int32_t)v;
+        arg0 = (above0 & here) | (~above0 & arg0);
+        arg1 = (above1 & here) | (~above1 & arg1);
+        top0 = (lanes)(((lane_ids)sum0 & above0) | ((lane_ids)top0 & ~above0));
+        top1 = (lanes)(((lane_ids)sum1 & above1) | ((lane_ids)top1 & ~above1));
     }
+    memcpy(top, &top0, sizeof top0);
+    memcpy(top + HALF, &top1, sizeof top1);
+    memcpy(arg, &arg0, sizeof arg0);
+    memcpy(arg + HALF, &arg1, sizeof arg1);
 }
 
 /* logits become exp(logits - top); total [TOKENS] their sums, added in groups of ROWS. */
@@ -88,14 +83,17 @@ MHF_KERNEL static void exponentials(float *logits, int64_t V, const float *top, 
 MHF_KERNEL static void scatter(const float *p, const float *weight, const uint32_t *sig, int64_t H,
                                int64_t B, int64_t V, float *cells)
 {
+    lanes weight0, weight1;
+    memcpy(&weight0, weight, sizeof weight0);
+    memcpy(&weight1, weight + HALF, sizeof weight1);
     for (int64_t v = 0; v < V; v++) {
-        float row[TOKENS];
-        for (int l = 0; l < TOKENS; l++)
-            row[l] = p[v * TOKENS + l] * weight[l];
+        const uint32_t *ids = sig + v * H;
+        const lanes *row = (const lanes *)(p + v * TOKENS);
+        lanes add0 = row[0] * weight0, add1 = row[1] * weight1;
         for (int64_t k = 0; k < H; k++) {
-            float *cell = cells + (k * B + sig[v * H + k]) * TOKENS;
-            for (int l = 0; l < TOKENS; l++)
-                cell[l] += row[l];
+            lanes *cell = (lanes *)(cells + (k * B + ids[k]) * TOKENS);
+            cell[0] += add0;
+            cell[1] += add1;
         }
     }
 }
@@ -115,7 +113,7 @@ static void tile_backward(const vocabulary_call *g, int64_t t0, int64_t n, const
             cells[(k * g->B + bucket) * TOKENS + i] -= g->scale;
         }
     for (int64_t k = 0; k < g->H; k++)
-        from_lanes(cells + k * g->B * TOKENS, n, g->B, g->dz[k] + t0 * g->B);
+        mhf_from_lanes(cells + k * g->B * TOKENS, n, g->B, g->dz[k] + t0 * g->B);
 }
 
 static void tile_without_targets(const vocabulary_call *g, int64_t t0, int64_t n)
@@ -138,7 +136,7 @@ static void run_tile(const vocabulary_call *g, int64_t t0, int64_t n, float *scr
         return;
     }
     for (int64_t k = 0; k < g->H; k++)
-        to_lanes(g->z[k] + t0 * g->B, n, g->B, cells + k * g->B * TOKENS);
+        mhf_to_lanes(g->z[k] + t0 * g->B, n, g->B, cells + k * g->B * TOKENS);
     gather_logits(cells, g->sig, g->H, g->B, g->V, logits, top, arg);
     for (int64_t i = 0; i < n; i++)
         if (g->target[t0 + i] >= 0)
