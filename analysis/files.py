@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: ISC
 """Read what mhf writes: study.h5, metrics.jsonl, JSON answers. Nothing here writes to them."""
+
 import json
 import os
 import sys
@@ -26,7 +27,12 @@ def strings(file, name):
     """A list of strings: NAME/bytes uint8 [total] and NAME/offsets uint64 [n + 1]."""
     data = bytes(file[name + "/bytes"][...].astype(np.uint8))
     offsets = file[name + "/offsets"][...].astype(np.int64)
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
+    if (
+        len(offsets) == 0
+        or offsets[0] != 0
+        or offsets[-1] != len(data)
+        or (np.diff(offsets) < 0).any()
+    ):
         raise ValueError(f"/{name}/offsets do not fit /{name}/bytes")
     return [data[a:b].decode("utf-8") for a, b in zip(offsets[:-1], offsets[1:])]
 
@@ -43,7 +49,10 @@ class Study:
                 if kind != "mhf-study":
                     stop(f"{path}: expected a file of format 'mhf-study', found {kind!r}")
                 self.layers = strings(file, "layer_names")
-                self.correlation = {"pearson": file["pearson"][...], "spearman": file["spearman"][...]}
+                self.correlation = {
+                    "pearson": file["pearson"][...],
+                    "spearman": file["spearman"][...],
+                }
                 interval = file["interval"][...]
                 covered = file["pairs/covered"][...].astype(bool)
         except FileNotFoundError:
@@ -51,7 +60,11 @@ class Study:
         except (OSError, KeyError, ValueError, UnicodeDecodeError) as error:
             stop(f"{path}: not a whole study file: {error}")
         n = len(self.layers)
-        if n < 2 or interval.shape != (n, 2, 2) or any(len(c) != n for c in self.correlation.values()):
+        if (
+            n < 2
+            or interval.shape != (n, 2, 2)
+            or any(len(c) != n for c in self.correlation.values())
+        ):
             stop(f"{path}: {n} layer names, intervals {interval.shape}: sizes do not fit together")
         self.interval = {"pearson": interval[:, 0], "spearman": interval[:, 1]}  # [layers, 2]
         self.pairs, self.covered = len(covered), int(covered.sum())

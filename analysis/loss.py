@@ -7,6 +7,7 @@
 The faint line is each step, the strong one its running mean. Losses of different objectives are not
 comparable: a product loss sums over the coordinates of the hash.
 """
+
 import argparse
 import os
 
@@ -28,9 +29,13 @@ def running_mean(values, width):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("run", nargs="+", help="[NAME=]RUN_DIR, or its metrics.jsonl")
-    parser.add_argument("--key", default="loss", help="what to draw: loss (default), bits_per_byte, lr, …")
+    parser.add_argument(
+        "--key", default="loss", help="what to draw: loss (default), bits_per_byte, lr, …"
+    )
     parser.add_argument("-o", "--output", default="loss.png", help="PNG, PDF or SVG")
     arguments = parser.parse_args()
 
@@ -45,8 +50,13 @@ def main():
         tokens = np.array([step["tokens"] for step in steps]) / 1e6
         values = np.array([step[arguments.key] for step in steps], dtype=float)
         axis.plot(tokens, values, color=colour, alpha=0.25, linewidth=0.8)
-        axis.plot(tokens, running_mean(values, max(1, len(values) // 40)), color=colour, linewidth=2,
-                  label=f"{name} ({values[-max(1, len(values) // 40):].mean():.3f})")
+        axis.plot(
+            tokens,
+            running_mean(values, max(1, len(values) // 40)),
+            color=colour,
+            linewidth=2,
+            label=f"{name} ({values[-max(1, len(values) // 40):].mean():.3f})",
+        )
     axis.set_xlabel("million tokens seen")
     axis.set_ylabel(arguments.key.replace("_", " "))
     axis.grid(axis="y", color="0.9", linewidth=0.8)

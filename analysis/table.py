@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: ISC
 """Print tables of finished work, as text and, with --tsv FILE, as tab-separated values.
 
-  table.py models NAME=RUN_DIR...            size, speed and held-out quality; RUN_DIR holds metrics.jsonl,
-                                             evaluate.json (mhf evaluate --calibrate --json) and
-                                             info.json (mhf info --json)
-  table.py study SET/NAME=study.h5...        correlations at the embedding, the best and the last layer
-  table.py texts prompts.jsonl NAME=generated.jsonl...   what mhf generate wrote, beside its prompt
-  table.py times times.tsv                   where time went: lines of step, seconds
+table.py models NAME=RUN_DIR...      size, speed and held-out quality; RUN_DIR holds
+                                     metrics.jsonl, evaluate.json and info.json (from
+                                     mhf evaluate --calibrate --json and mhf info --json)
+table.py study SET/NAME=study.h5...  correlations at the embedding, the best and the last layer
+table.py texts prompts.jsonl NAME=generated.jsonl...
+                                     what mhf generate wrote, beside its prompt
+table.py times times.tsv             where time went: lines of step, seconds
 """
+
 import argparse
 import csv
 import math
@@ -22,8 +24,10 @@ def show(header, rows):
     """Columns as wide as they need; the first to the left, numbers to the right."""
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, ["-" * width for width in widths], *rows]:
-        cells = [str(cell).ljust(width) if i == 0 else str(cell).rjust(width)
-                 for i, (cell, width) in enumerate(zip(row, widths))]
+        cells = [
+            str(cell).ljust(width) if i == 0 else str(cell).rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths))
+        ]
         print("  ".join(cells).rstrip())
 
 
@@ -44,10 +48,21 @@ def get(source, path, *keys):
 
 
 def models(arguments):
-    header = ["model", "parameters", "tokens", "tokens/s", "accuracy", "bits/byte", "calibrated", "temperature"]
+    header = [
+        "model",
+        "parameters",
+        "tokens",
+        "tokens/s",
+        "accuracy",
+        "bits/byte",
+        "calibrated",
+        "temperature",
+    ]
     shown, exact = [], []
     for name, folder in map(split_name, arguments.inputs):
-        info_path, evaluate_path = os.path.join(folder, "info.json"), os.path.join(folder, "evaluate.json")
+        info_path, evaluate_path = os.path.join(folder, "info.json"), os.path.join(
+            folder, "evaluate.json"
+        )
         info, quality = read_json(info_path), read_json(evaluate_path)
         metrics_path = os.path.join(folder, "metrics.jsonl")
         steps = read_lines(metrics_path)
@@ -59,13 +74,26 @@ def models(arguments):
         calibrated = get(quality, evaluate_path, "calibrated", "bits_per_byte")
         temperature = get(quality, evaluate_path, "temperature")
         exact.append([name, total, tokens, rate, accuracy, raw, calibrated, temperature])
-        shown.append([name, f"{total:,}", f"{tokens:,}", f"{rate:,.0f}", f"{100 * accuracy:.1f} %",
-                      f"{raw:.3f}", f"{calibrated:.3f}", f"{temperature:.2f}"])
+        shown.append(
+            [
+                name,
+                f"{total:,}",
+                f"{tokens:,}",
+                f"{rate:,.0f}",
+                f"{100 * accuracy:.1f} %",
+                f"{raw:.3f}",
+                f"{calibrated:.3f}",
+                f"{temperature:.2f}",
+            ]
+        )
     show(header, shown)
     sizes = [row[1] for row in exact]
     if len(sizes) > 1:
-        print(f"Sizes agree within {100 * (max(sizes) / min(sizes) - 1):.1f} %. bits/byte and accuracy are those of "
-              "held-out documents;\ncalibrated: at the temperature fitted there, which changes no accuracy.")
+        print(
+            f"Sizes agree within {100 * (max(sizes) / min(sizes) - 1):.1f} %. Accuracy and bits/byte "
+            "are those of held-out documents;\n"
+            "calibrated: at the temperature fitted there, which changes no accuracy."
+        )
     return header, exact
 
 
@@ -75,30 +103,65 @@ def interval(study, statistic, layer):
 
 
 def study(arguments):
-    header = ["pairs, model", "covered", "Spearman: embedding", "last layer", "best layer", "",
-              "Pearson, same layer"]
+    header = [
+        "pairs, model",
+        "covered",
+        "Spearman: embedding",
+        "last layer",
+        "best layer",
+        "",
+        "Pearson, same layer",
+    ]
     shown, exact, clear, total = [], [], 0, 0
     for name, path in map(split_name, arguments.inputs):
         one = Study(path)
         rho = one.correlation["spearman"]
         best = max(range(len(rho)), key=lambda i: -math.inf if math.isnan(rho[i]) else rho[i])
-        shown.append([name.replace("/", ", "), f"{one.covered}/{one.pairs}", interval(one, "spearman", 0),
-                      interval(one, "spearman", one.depth), interval(one, "spearman", best),
-                      one.layers[best], interval(one, "pearson", best)])
+        shown.append(
+            [
+                name.replace("/", ", "),
+                f"{one.covered}/{one.pairs}",
+                interval(one, "spearman", 0),
+                interval(one, "spearman", one.depth),
+                interval(one, "spearman", best),
+                one.layers[best],
+                interval(one, "pearson", best),
+            ]
+        )
         clear += one.clear_of_zero("spearman")
         total += len(one.layers)
         for i, layer in enumerate(one.layers):
-            exact.append([name, layer, one.covered, one.pairs]
-                         + [x for s in ("pearson", "spearman")
-                            for x in (one.correlation[s][i], *one.interval[s][i])])
+            exact.append(
+                [name, layer, one.covered, one.pairs]
+                + [
+                    x
+                    for s in ("pearson", "spearman")
+                    for x in (one.correlation[s][i], *one.interval[s][i])
+                ]
+            )
     show(header, shown)
-    print(f"95 % bootstrap intervals over pairs; Spearman's lie clear of zero at {clear} of {total} layers.\n"
-          "The best layer is chosen after the fact, so its interval flatters it.")
+    print(
+        "95 % bootstrap intervals over pairs; Spearman's lie clear of zero at "
+        f"{clear} of {total} layers.\n"
+        "The best layer is chosen after the fact, so its interval flatters it."
+    )
     if clear < total:
-        print("Elsewhere these models, trained on so little, show no correlation that could be told from chance;\n"
-              "and where intervals overlap, no clear difference between models.")
-    return ["model", "layer", "covered", "pairs", "pearson", "pearson_low", "pearson_high",
-            "spearman", "spearman_low", "spearman_high"], exact
+        print(
+            "Elsewhere these models, trained on so little, show no correlation that could be told\n"
+            "from chance; and where intervals overlap, no clear difference between models."
+        )
+    return [
+        "model",
+        "layer",
+        "covered",
+        "pairs",
+        "pearson",
+        "pearson_low",
+        "pearson_high",
+        "spearman",
+        "spearman_low",
+        "spearman_high",
+    ], exact
 
 
 def texts(arguments):
@@ -123,13 +186,18 @@ def times(arguments):
                 try:
                     seconds[step] = seconds.get(step, 0) + float(value)
                 except ValueError:
-                    stop(f"{path}, line {number}: expected step and seconds, found {line.strip()!r}")
+                    stop(
+                        f"{path}, line {number}: expected step and seconds, found {line.strip()!r}"
+                    )
     except OSError as error:
         stop(f"{path}: {error.strerror}")
     downloads = seconds.pop("download", None)
     total = sum(seconds.values())
-    rows = [[step, f"{value:.0f} s", f"{100 * value / max(total, 1e-9):.0f} %"]
-            for step, value in seconds.items() if value >= 0.5]
+    rows = [
+        [step, f"{value:.0f} s", f"{100 * value / max(total, 1e-9):.0f} %"]
+        for step, value in seconds.items()
+        if value >= 0.5
+    ]
     show(["where time went", "seconds", "share"], rows + [["all", f"{total:.0f} s", ""]])
     if downloads is not None:
         print(f"Download of packages, apart: {downloads:.0f} s.")
@@ -137,7 +205,9 @@ def times(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("table", choices=["models", "study", "texts", "times"])
     parser.add_argument("inputs", nargs="+", metavar="[NAME=]FILE")
     parser.add_argument("--tsv", metavar="FILE", help="the same numbers at full precision")

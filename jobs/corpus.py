@@ -5,10 +5,11 @@
 usage: corpus.py UNPACKED_DIR TRAIN.txt HOLDOUT.txt [--holdout 0.02]
 
 UNPACKED_DIR holds the unpacked packages dict-gcide, dict-foldoc, dict-jargon and wordnet-base
-(dpkg-deb -x). A document is an entry: its paragraphs a line each, a blank line after it. A paragraph
-that occurred before, however spelled or wrapped, is dropped, so that nothing in the held-out
-documents was seen in training. Only Python's own library is needed.
+(dpkg-deb -x). A document is an entry: its paragraphs a line each, a blank line after it. A
+paragraph that occurred before, however spelled or wrapped, is dropped, so that nothing in the
+held-out documents was seen in training. Only Python's own library is needed.
 """
+
 import argparse
 import gzip
 import hashlib
@@ -21,18 +22,22 @@ SHORTEST = 20  # characters of a paragraph worth keeping
 
 # GCIDE spells letters outside ASCII as [codes]; the rest are phonetic signs, dropped with the
 # pronunciations they stand in.
-MARKS = {"'": "\u0301", "`": "\u0300", '"': "\u0308", "^": "\u0302", "~": "\u0303", ",": "\u0327",
-         "=": "\u0304", "-": "\u0304", ".": "\u0307"}
-LETTERS = {"ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "eth": "ð", "thorn": "þ", "yogh": "ȝ",
-           "deg": "°", "sect": "§", "pounds": "£", "root": "√", "alpha": "α", "beta": "β",
-           "gamma": "γ", "delta": "δ", "Delta": "Δ", "pi": "π", "phi": "φ", "th": "th", "ng": "ng",
-           "frac12": "½", "frac14": "¼", "frac34": "¾"}
+MARKS = dict(zip("'`\"^~,=-.", "\u0301\u0300\u0308\u0302\u0303\u0327\u0304\u0304\u0307"))
+LETTERS = dict(
+    pair.split(":")
+    for pair in "ae:æ AE:Æ oe:œ OE:Œ eth:ð thorn:þ yogh:ȝ deg:° sect:§ pounds:£ root:√ "
+    "alpha:α beta:β "
+    "gamma:γ delta:δ Delta:Δ pi:π phi:φ frac12:½ frac14:¼ frac34:¾".split()
+)
 SUFFIXES = {"mac": "\u0304", "um": "\u0308", "sl": "", "dd": ""}
 CODE = re.compile(r"""\[(?:([-='`"^~,.])(\w)|(\w)\^|([A-Za-z]+(?:\d\d)?))\]""")
 SOURCE = re.compile(r"\[[^][]*(?:Webster|WordNet|PJC|Century Dict|RHUD|MW10|RDH|Suppl)[^][]*\]")
 PRONUNCIATION = re.compile(r"\\[^\\\n]{1,120}\\(?:\s*\([^()]{1,120}\))?")
-LABEL = re.compile(r"\[(?:[^][]*\.[^][]*|(?:Archaic|Slang|Poetic|Cant|Obs|Colloq|Rare|Jocose|Humorous"
-                   r"|Scot|British|India|Ireland|informal|slang|archaic|vulgar|acronym)[^][]*)\]", re.I)
+LABEL = re.compile(
+    r"\[(?:[^][]*\.[^][]*|(?:Archaic|Slang|Poetic|Cant|Obs|Colloq|Rare|Jocose|Humorous"
+    r"|Scot|British|India|Ireland|informal|slang|archaic|vulgar|acronym)[^][]*)\]",
+    re.I,
+)
 
 
 def letter(match):
@@ -48,8 +53,10 @@ def letter(match):
 
 def dictd(folder, name):
     """The entries of a dictd dictionary, in file order, as text."""
-    digits = {c: i for i, c in
-              enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")}
+    digits = {
+        c: i
+        for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    }
 
     def number(word):
         value = 0
@@ -67,7 +74,7 @@ def dictd(folder, name):
     with gzip.open(base + ".dict.dz") as file:
         data = file.read()
     for offset in sorted(places):
-        yield data[offset:offset + places[offset]].decode("utf-8", "replace").strip("\n")
+        yield data[offset : offset + places[offset]].decode("utf-8", "replace").strip("\n")
 
 
 def join(paragraph):
@@ -100,7 +107,9 @@ def indented(folder, name):
         paragraphs = []
         for paragraph in re.split(r"\n\s*\n", rest):
             lines = paragraph.split("\n")
-            if min(len(line) - len(line.lstrip()) for line in lines) > 4 or re.search("[─-╿]", paragraph):
+            if min(len(line) - len(line.lstrip()) for line in lines) > 4 or re.search(
+                "[─-╿]", paragraph
+            ):
                 continue
             paragraph = re.sub(r"[{}]", "", join(paragraph))
             paragraphs.append(re.sub(r"^<[^<>]{1,40}> ", "", paragraph))
@@ -115,15 +124,19 @@ def wordnet(folder):
                     continue  # the licence
                 data, _, gloss = line.partition(" | ")
                 fields = data.split(" ")
-                words = fields[4:4 + 2 * int(fields[3], 16):2]
+                words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
                 words = [re.sub(r"\((?:a|p|ip)\)$", "", word).replace("_", " ") for word in words]
                 yield ", ".join(words) + ":", [join(gloss)]
 
 
 def documents(folder):
     seen = set()
-    sources = [("gcide", gcide(folder)), ("foldoc", indented(folder, "foldoc")),
-               ("jargon", indented(folder, "jargon")), ("wordnet", wordnet(folder))]
+    sources = [
+        ("gcide", gcide(folder)),
+        ("foldoc", indented(folder, "foldoc")),
+        ("jargon", indented(folder, "jargon")),
+        ("wordnet", wordnet(folder)),
+    ]
     for name, entries in sources:
         for head, paragraphs in entries:
             kept = []
@@ -142,7 +155,7 @@ def documents(folder):
 
 def held_out(text, fraction):
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") < fraction * 2 ** 64
+    return int.from_bytes(digest, "big") < fraction * 2**64
 
 
 def main():
@@ -155,8 +168,9 @@ def main():
 
     sizes = {}
     temporary = [arguments.train + ".part", arguments.holdout_file + ".part"]
-    with open(temporary[0], "w", encoding="utf-8") as train, \
-            open(temporary[1], "w", encoding="utf-8") as holdout:
+    with open(temporary[0], "w", encoding="utf-8") as train, open(
+        temporary[1], "w", encoding="utf-8"
+    ) as holdout:
         for name, text in documents(arguments.folder):
             out = holdout if held_out(text, arguments.holdout) else train
             out.write(text + "\n\n")
@@ -165,8 +179,13 @@ def main():
             count[1] += len(text.encode())
     os.replace(temporary[1], arguments.holdout_file)
     os.replace(temporary[0], arguments.train)
-    print("text: " + ", ".join(f"{name} {size / 1e6:.1f} MB in {count:,} documents"
-                               for name, (count, size) in sizes.items()))
+    print(
+        "text: "
+        + ", ".join(
+            f"{name} {size / 1e6:.1f} MB in {count:,} documents"
+            for name, (count, size) in sizes.items()
+        )
+    )
 
 
 if __name__ == "__main__":

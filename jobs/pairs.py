@@ -5,13 +5,16 @@
 usage: pairs.py WHEEL OUT_DIR        writes simlex999.tsv and wordsim353.tsv (word, word, score)
        pairs.py --words PAIRS.tsv... prints {"text"} lines, one a distinct word, for mhf dump
 """
+
 import json
 import os
 import sys
 import zipfile
 
-SETS = {"simlex999.tsv": "gensim/test/test_data/simlex999.txt",
-        "wordsim353.tsv": "gensim/test/test_data/wordsim353.tsv"}
+SETS = {
+    "simlex999.tsv": "gensim/test/test_data/simlex999.txt",
+    "wordsim353.tsv": "gensim/test/test_data/wordsim353.tsv",
+}
 
 
 def rows(lines, name):

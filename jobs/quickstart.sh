@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: ISC
-# The whole job on real text: set up, build, corpus, tokenizer, signatures, three models of one size
-# on four MPI ranks, held-out likelihoods, generation, hidden states, layer-wise study, tables, figure.
-# Run it again after an interruption and it goes on where it was.
+# The whole job on real text: set up, build, corpus, tokenizer, signatures, three models of one
+# size on four MPI ranks, held-out likelihoods, generation, hidden states, layer-wise study, tables,
+# figure. Run it again after an interruption and it goes on where it was.
 # usage: bash jobs/quickstart.sh [--long] [--pairs TSV]... [--ranks 4] [--out DIR]
 #   --long       train on the whole corpus, not on 2 million tokens
 #   --pairs TSV  another set of word pairs: word, word, score, tab-separated
@@ -11,6 +11,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+usage() {
+    echo "quickstart: $1" >&2
+    sed -n '6,10s/^# //p' jobs/quickstart.sh >&2
+    exit 2
+}
 long=
 ranks=4
 out=
@@ -21,40 +26,46 @@ while [ $# -gt 0 ]; do
         --pairs) pairs+=("${2:?--pairs needs a file}"); shift ;;
         --ranks) ranks=${2:?--ranks needs a number}; shift ;;
         --out) out=${2:?--out needs a folder}; shift ;;
-        *) sed -n '6,10s/^# //p' "$0" >&2; exit 2 ;;
+        *) usage "unknown option $1" ;;
     esac
     shift
 done
-[[ $ranks =~ ^[1-9][0-9]*$ ]] || { echo "quickstart: --ranks $ranks: expected a number of 1 or more" >&2; exit 2; }
+[[ $ranks =~ ^[1-9][0-9]*$ ]] || usage "--ranks $ranks: expected a number of 1 or more"
 for file in "${pairs[@]}"; do
     [ -r "$file" ] || { echo "quickstart: --pairs $file: no such file" >&2; exit 4; }
 done
+
 out=${out:-out/quickstart$long}
 packages=out/packages
-models=(standard product vocabulary)
-titles=(Standard "MHF product" "MHF vocabulary")
-mkdir -p "$out/log" "$out/text" $packages
-times=$out/times.tsv
 mhf=$PWD/build/release/mhf
 python=/usr/bin/python3
+models=(standard product vocabulary)
+titles=(Standard "MHF product" "MHF vocabulary")
+block_tokens=512
+batch=8
+steps=500
+mkdir -p "$out/log" "$out/text" $packages
+times=$out/times.tsv
 
-# Ranks may outnumber cores: let a waiting rank give its core away, and use one thread each.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader OMPI_MCA_io=romio321 OMP_NUM_THREADS=1
+# Ranks may outnumber cores: a waiting rank gives its core away, and each has one thread.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_io=romio321
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader
+export OMP_NUM_THREADS=1
 run_mhf() { mpirun --bind-to none -n "$ranks" "$mhf" "$@"; }
 
 say() { printf '\n== %s\n' "$*"; }
 
-# step NAME OUTPUT COMMAND...: run the command unless its output is whole; keep the seconds it took.
+# step NAME OUTPUT COMMAND...: run the command unless its output is whole; note its seconds.
 step() {
     local name=$1 output=$2 begun=$EPOCHREALTIME code=0
     shift 2
     [ -e "$output" ] && return
     say "$name"
     "$@" || code=$?
-    awk -v name="$name" -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%s\t%.1f\n", name, b - a }' >>"$times"
+    awk -v name="$name" -v a="$begun" -v b="$EPOCHREALTIME" \
+        'BEGIN { printf "%s\t%.1f\n", name, b - a }' >>"$times"
     [ $code = 0 ] && return
-    echo "quickstart: stopped in '$name' with exit code $code; the same command goes on from here" >&2
+    echo "quickstart: '$name' ended with exit code $code; the same command goes on from here" >&2
     exit $code
 }
 
@@ -65,114 +76,109 @@ into() {
     "$@" >"$file.part" && mv "$file.part" "$file"
 }
 
+# Packages are unpacked into a folder of ours, not installed.
 fetch() {
-    local names=(dict-gcide dict-foldoc dict-jargon wordnet-base) sandbox=()
+    local part=$PWD/$packages/part sandbox=()
     [ "$(id -u)" = 0 ] && sandbox=(-o APT::Sandbox::User=root)
-    rm -rf $packages/part && mkdir -p $packages/part
-    (
-        cd $packages/part
-        apt-get -qq "${sandbox[@]}" download "${names[@]}"
-        for package in *.deb; do dpkg-deb -x "$package" unpacked; done
-        $python -m pip -q download --disable-pip-version-check --no-deps --only-binary :all: -d . gensim==4.4.0
-    )
-    $python jobs/pairs.py $packages/part/gensim-*.whl $packages/part/pairs
-    mv $packages/part/* $packages/
-    touch $packages/whole
+    rm -rf "$part" && mkdir -p "$part" && cd "$part" &&
+        apt-get -qq "${sandbox[@]}" download dict-gcide dict-foldoc dict-jargon wordnet-base &&
+        for package in *.deb; do dpkg-deb -x "$package" unpacked || return; done &&
+        $python -m pip -q download --disable-pip-version-check --no-deps --only-binary :all: \
+            gensim==4.4.0 &&
+        cd - >/dev/null &&
+        $python jobs/pairs.py "$part"/gensim-*.whl "$part/pairs" &&
+        mv "$part" $packages/whole
 }
 
 build() {
-    { cmake --preset release && cmake --build --preset release --target mhf; } >"$out/log/build.log" 2>&1 && return
+    { cmake --preset release && cmake --build --preset release --target mhf; } \
+        >"$out/log/build.log" 2>&1 && return
     tail -n 30 "$out/log/build.log" >&2
     return 1
 }
 
+# train MODEL [OPTION...]
 train() {
-    local model=$1 last=$2
-    run_mhf train "configs/quickstart/$model.yaml" --run "$out/$model" --set "tokenizer=$out/tokenizer.json" \
-        --set "data.train=$out/tokens.h5" --set "parallel.stages=$((ranks % 2 ? 1 : 2))" "${@:3}" --set "train.steps=$last"
+    run_mhf train "configs/quickstart/$1.yaml" --run "$out/$1" "${@:2}" \
+        --set "tokenizer=$out/tokenizer.json" --set "data.train=$out/tokens.h5" \
+        --set "train.steps=$steps" --set "parallel.stages=$((ranks % 2 ? 1 : 2))"
 }
 
 bash jobs/setup.sh
 step download $packages/whole fetch
 step build /nonexistent build
-step text "$out/text/train.txt" $python jobs/corpus.py $packages/unpacked "$out/text/train.txt" "$out/text/holdout.txt"
-step tokenizer "$out/tokenizer.json" \
-    run_mhf tokenizer train --kind byte-level --vocab-size 8192 -o "$out/tokenizer.json" "$out/text/train.txt"
+step text "$out/text/train.txt" \
+    $python jobs/corpus.py $packages/whole/unpacked "$out/text/train.txt" "$out/text/holdout.txt"
+step tokenizer "$out/tokenizer.json" run_mhf tokenizer train --kind byte-level --vocab-size 8192 \
+    -o "$out/tokenizer.json" "$out/text/train.txt"
 step corpus "$out/tokens.h5" \
     run_mhf corpus "$out/tokenizer.json" -o "$out/tokens.h5" "$out/text/train.txt"
 step corpus "$out/holdout.h5" \
     run_mhf corpus "$out/tokenizer.json" -o "$out/holdout.h5" "$out/text/holdout.txt"
-step signatures "$out/signatures.h5" \
-    run_mhf signatures "$out/tokenizer.json" --hashes 4 --buckets 1024 -o "$out/signatures.h5"
+step signatures "$out/signatures.h5" run_mhf signatures "$out/tokenizer.json" \
+    --hashes 4 --buckets 1024 -o "$out/signatures.h5"
 
-block_tokens=$((512 * 8))
-steps=500
 if [ "$long" ]; then
-    steps=$($python -c 'import h5py, sys; print(len(h5py.File(sys.argv[1])["tokens"]) // int(sys.argv[2]))' \
-        "$out/tokens.h5" $block_tokens)
+    tokens=$($python -c 'import h5py, sys; print(len(h5py.File(sys.argv[1])["tokens"]))' \
+        "$out/tokens.h5")
+    steps=$((tokens / (batch * block_tokens)))
 fi
 for model in "${models[@]}"; do
     table=()
     [ "$model" = standard ] || table=(--set "signatures.file=$out/signatures.h5")
-    step "train $model" "$out/$model/checkpoints/step-$(printf %08d "$steps").h5" train "$model" "$steps" "${table[@]}"
+    last=$out/$model/checkpoints/step-$(printf %08d "$steps").h5
+    step "train $model" "$last" train "$model" "${table[@]}"
 done
-
-read -ra sets <<<"simlex999 wordsim353"
-for file in "${pairs[@]}"; do
-    name=$(basename "${file%.*}")
-    cp "$file" "$out/$name.tsv"
-    sets+=("$name")
-done
-pair_file() { [ -e "$packages/pairs/$1.tsv" ] && echo "$packages/pairs/$1.tsv" || echo "$out/$1.tsv"; }
 
 for model in "${models[@]}"; do
     run=$out/$model
-    step "evaluate" "$run/evaluate.json" into "$run/evaluate.json" \
+    step evaluate "$run/evaluate.json" into "$run/evaluate.json" \
         run_mhf evaluate "$run" -i "$out/holdout.h5" --calibrate --json
-    step "evaluate" "$run/info.json" into "$run/info.json" "$mhf" info "$run" --json
-    temperature=$($python -c 'import json, sys; print(json.load(open(sys.argv[1]))["temperature"])' "$run/evaluate.json")
-    step "generate" "$run/generated.jsonl" into "$run/generated.jsonl" \
-        run_mhf generate "$run" -i jobs/prompts.jsonl --max-tokens 40 --temperature "$temperature" --top-p 0.9 --seed 1
-done
-for set in "${sets[@]}"; do
-    file=$(pair_file "$set")
-    words=$out/text/$set.jsonl
-    into "$words" $python jobs/pairs.py --words "$file"
-    for model in "${models[@]}"; do
-        folder=$out/study/$set/$model
-        mkdir -p "$folder"
-        step "hidden states" "$folder/states.h5" \
-            run_mhf dump "$out/$model" -i "$words" -o "$folder/states.h5" --pooling mean
-        step "study" "$folder/study.tsv" \
-            "$mhf" study rare-words "$folder/states.h5" --pairs "$file" -o "$folder" --template " {}"
-    done
+    step evaluate "$run/info.json" into "$run/info.json" "$mhf" info "$run" --json
+    temperature=$($python -c 'import json, sys; print(json.load(sys.stdin)["temperature"])' \
+        <"$run/evaluate.json")
+    step generate "$run/generated.jsonl" into "$run/generated.jsonl" run_mhf generate "$run" \
+        -i jobs/prompts.jsonl --max-tokens 40 --temperature "$temperature" --top-p 0.9 --seed 1
 done
 
+sets=("$packages/whole/pairs/"{simlex999,wordsim353}.tsv "${pairs[@]}")
 runs=()
+texts=()
 studies=()
 panels=()
-for i in "${!models[@]}"; do runs+=("${titles[i]}=$out/${models[i]}"); done
-for set in "${sets[@]}"; do
-    panels+=(--panel "$set")
-    for i in "${!models[@]}"; do
-        studies+=("$set/${titles[i]}=$out/study/$set/${models[i]}/study.h5")
-        panels+=("${titles[i]}=$out/study/$set/${models[i]}/study.h5")
-    done
-done
-texts=()
-say "text generated at each model's fitted temperature"
 for i in "${!models[@]}"; do
+    runs+=("${titles[i]}=$out/${models[i]}")
     texts+=("${titles[i]}=$out/${models[i]}/generated.jsonl")
 done
+for file in "${sets[@]}"; do
+    set=$(basename "${file%.*}")
+    words=$out/text/$set.jsonl
+    panels+=(--panel "$set")
+    into "$words" $python jobs/pairs.py --words "$file"
+    for i in "${!models[@]}"; do
+        folder=$out/study/$set/${models[i]}
+        mkdir -p "$folder"
+        step "hidden states" "$folder/states.h5" run_mhf dump "$out/${models[i]}" \
+            -i "$words" -o "$folder/states.h5" --pooling mean
+        step study "$folder/study.tsv" "$mhf" study rare-words "$folder/states.h5" \
+            --pairs "$file" -o "$folder" --template " {}"
+        studies+=("$set/${titles[i]}=$folder/study.h5")
+        panels+=("${titles[i]}=$folder/study.h5")
+    done
+done
+seen=$(awk -v n=$((steps * batch * block_tokens)) 'BEGIN { printf "%.1f", n / 1e6 }')
+step figure /nonexistent $python analysis/layers.py "${panels[@]}" -o "$out/layers.png" \
+    --title "Agreement with human word similarity, layer by layer" \
+    --note "Each model saw $seen million tokens of dictionaries."
+step figure /nonexistent $python analysis/loss.py "${runs[@]}" --key bits_per_byte \
+    -o "$out/loss.png"
+
+say "text generated at each model's fitted temperature"
 $python analysis/table.py texts jobs/prompts.jsonl "${texts[@]}"
-say "three models, one size, the same tokens and schedule"
+say "three models of one size, the same tokens and schedule"
 $python analysis/table.py models "${runs[@]}" --tsv "$out/models.tsv"
 say "agreement with human word similarity"
 $python analysis/table.py study "${studies[@]}" --tsv "$out/study.tsv"
-seen=$($python -c 'import sys; print(f"{int(sys.argv[1]) * int(sys.argv[2]) / 1e6:.1f}")' "$steps" $block_tokens)
-step figure /nonexistent $python analysis/layers.py --title "Agreement with human word similarity, layer by layer" \
-    --note "Each model saw $seen million tokens of dictionaries." "${panels[@]}" -o "$out/layers.png"
-$python analysis/loss.py "${runs[@]}" --key bits_per_byte -o "$out/loss.png"
 say "time"
 $python analysis/table.py times "$times"
 echo
