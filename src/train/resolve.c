@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: ISC */
+/* What a run stands on: tokenizer, signature table, weights to start from. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings.h"
+
+/* A model to start from brings its configuration; keys given beside it must agree. */
+static mhf_status take_config(mhf_run_config *c, const mhf_source *init)
+{
+    const mhf_config *source = mhf_source_config(init);
+    const mhf_config asked = c->model;
+    for (int i = 0; i < run_config_n_sizes; i++) {
+        const size_key *size = &run_config_sizes[i];
+        int32_t a, b;
+        memcpy(&a, (const char *)&asked + size->offset, sizeof a);
+        memcpy(&b, (const char *)source + size->offset, sizeof b);
+        if (settings_given(c->settings, size->name) && a != b)
+            return mhf_fail(MHF_E_MISMATCH, "%s is %d, but the model in init %s has %d", size->name, a,
+                            c->init, b);
+    }
+    if (settings_given(c->settings, "model.head") && asked.head != source->head)
+        return mhf_fail(MHF_E_MISMATCH, "model.head is not that of the model in init %s", c->init);
+    c->model = *source;
+    c->model.mask_documents |= asked.mask_documents;
+    if (source->use_conditional_prob && !settings_given(c->settings, "train.objective"))
+        c->objective = MHF_VOCABULARY;
+    return MHF_OK;
+}
+
+static mhf_status take_tokenizer(mhf_run_config *c, const mhf_tokenizer *tokenizer)
+{
+    int32_t rows = (mhf_tokenizer_size(tokenizer) + 127) / 128 * 128;
+    if (c->model.vocab_size > 0 && c->model.vocab_size != rows)
+        return mhf_fail(MHF_E_MISMATCH,
+                        "model.vocab_size is %d, but the tokenizer's %d tokens make %d rows",
+                        c->model.vocab_size, mhf_tokenizer_size(tokenizer), rows);
+    c->model.vocab_size = rows;
+    c->model.bos_token_id = mhf_tokenizer_bos(tokenizer);
+    c->model.eos_token_id = mhf_tokenizer_eos(tokenizer);
+    c->model.pad_token_id = mhf_tokenizer_pad(tokenizer);
+    if (c->model.pad_token_id < 0)
+        c->model.pad_token_id = c->model.eos_token_id;
+    return MHF_OK;
+}
+
+static mhf_status check_table(const mhf_run_config *c, const mhf_signatures *table,
+                              const mhf_tokenizer *tokenizer, const char *name)
+{
+    const mhf_config *m = &c->model;
+    const mhf_signature_options *o = &table->options;
+    if (o->num_hashes != m->num_hashes || o->num_buckets != m->num_buckets ||
+        o->num_lsh != m->num_lsh || table->rows != m->vocab_size)
+        return mhf_fail(MHF_E_MISMATCH,
+                        "%s holds a table of %d rows, H %d, B %d, LSH %d; the model has %d rows, H %d, "
+                        "B %d, LSH %d",
+                        name, table->rows, o->num_hashes, o->num_buckets, o->num_lsh, m->vocab_size,
+                        m->num_hashes, m->num_buckets, m->num_lsh);
+    if (tokenizer && *table->tokenizer_sha256 &&
+        strcmp(table->tokenizer_sha256, mhf_tokenizer_sha256(tokenizer)) != 0)
+        return mhf_fail(MHF_E_MISMATCH, "%s holds the table of another tokenizer", name);
+    return MHF_OK;
+}
+
+static mhf_status build_table(const mhf_run_config *c, const mhf_tokenizer *tokenizer,
+                              mhf_signatures *out)
+{
+    const mhf_signature_options options = {.num_hashes = c->model.num_hashes,
+                                           .num_buckets = c->model.num_buckets,
+                                           .num_lsh = c->model.num_lsh,
+                                           .rule = c->rule,
+                                           .hash_seed = c->hash_seed};
+    mhf_vocabulary vocabulary = {0};
+    mhf_status status = mhf_vocabulary_of(tokenizer, &vocabulary);
+    if (status == MHF_OK)
+        status = mhf_signatures_build(&vocabulary, &options, out);
+    if (status == MHF_OK)
+        snprintf(out->tokenizer_sha256, sizeof out->tokenizer_sha256, "%s",
+                 mhf_tokenizer_sha256(tokenizer));
+    mhf_vocabulary_free(&vocabulary);
+    return status;
+}
+
+static mhf_status take_table(const mhf_run_config *c, mhf_run_inputs *in)
+{
+    if (c->model.head == MHF_HEAD_STANDARD)
+        return MHF_OK;
+    if (in->init) {
+        MHF_TRY(mhf_source_signatures(in->init, &in->table));
+        return check_table(c, &in->table, NULL, c->init);
+    }
+    if (c->signatures_file) {
+        MHF_TRY(mhf_signatures_read(c->signatures_file, &in->table));
+        return check_table(c, &in->table, in->tokenizer, c->signatures_file);
+    }
+    if (!in->tokenizer)
+        return mhf_fail(MHF_E_CONFIG, "tokenizer is not given: the signature table is built from it");
+    return build_table(c, in->tokenizer, &in->table);
+}
+
+mhf_status mhf_run_resolve(mhf_run_config *c, mhf_run_inputs *out)
+{
+    *out = (mhf_run_inputs){0};
+    mhf_status status = MHF_OK;
+    if (c->init) {
+        status = mhf_source_open(c->init, &out->init);
+        if (status == MHF_OK)
+            status = take_config(c, out->init);
+    }
+    if (status == MHF_OK && c->tokenizer)
+        status = mhf_tokenizer_load(c->tokenizer, NULL, &out->tokenizer);
+    else if (status == MHF_OK && out->init)
+        status = mhf_source_tokenizer(out->init, &out->tokenizer);
+    if (status == MHF_OK && out->tokenizer)
+        status = take_tokenizer(c, out->tokenizer);
+    if (status == MHF_OK && c->model.vocab_size == 0 &&
+        strcmp(settings_text(c->settings, "model.preset"), "none") != 0)
+        c->model.vocab_size = 32768;
+    if (status == MHF_OK)
+        status = mhf_config_check(&c->model);
+    if (status == MHF_OK)
+        status = take_table(c, out);
+    if (status != MHF_OK)
+        mhf_run_inputs_free(out);
+    return status;
+}
+
+void mhf_run_inputs_free(mhf_run_inputs *inputs)
+{
+    mhf_tokenizer_free(inputs->tokenizer);
+    mhf_signatures_free(&inputs->table);
+    mhf_source_close(inputs->init);
+    *inputs = (mhf_run_inputs){0};
+}

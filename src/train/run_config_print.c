@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: ISC */
+/* The resolved configuration as YAML, and what may not differ when a run goes on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings.h"
+
+/* Plain where YAML can't take it for anything else, else in double quotes. */
+static mhf_status print_scalar(const char *text, mhf_buf *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
+    if (*text && *text != '-' && strspn(text, plain) == strlen(text))
+        return mhf_buf_add_text(out, text);
+    MHF_TRY(mhf_buf_add_text(out, "\""));
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            MHF_TRY(mhf_buf_add_text(out, "\\"));
+        if ((unsigned char)*c < 0x20)
+            MHF_TRY(mhf_buf_printf(out, "\\x%02x", (unsigned)(unsigned char)*c));
+        else
+            MHF_TRY(mhf_buf_add(out, c, 1));
+    }
+    return mhf_buf_add_text(out, "\"");
+}
+
+static mhf_status print_value(const json_t *value, mhf_buf *out)
+{
+    if (json_is_string(value))
+        return print_scalar(json_string_value(value), out);
+    bool list = json_is_array(value);
+    MHF_TRY(mhf_buf_add_text(out, list ? "[" : "{"));
+    if (list) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            MHF_TRY(mhf_buf_add_text(out, i > 0 ? ", " : ""));
+            MHF_TRY(print_value(json_array_get(value, i), out));
+        }
+    } else {
+        const char *name, *separator = "";
+        json_t *member;
+        json_object_foreach((json_t *)value, name, member)
+        {
+            MHF_TRY(mhf_buf_printf(out, "%s%s: ", separator, name));
+            MHF_TRY(print_value(member, out));
+            separator = ", ";
+        }
+    }
+    return mhf_buf_add_text(out, list ? "]" : "}");
+}
+
+/* A key without a value has none to print: geometry left to a preset, files not given. */
+static bool is_empty(const json_t *value)
+{
+    return json_is_string(value) && *json_string_value(value) == 0;
+}
+
+static mhf_status print_key(const setting *s, const key *k, bool origins, const char *section,
+                            mhf_buf *out)
+{
+    const size_t start = out->n;
+    MHF_TRY(mhf_buf_printf(out, "%s%s: ", *section ? "  " : "",
+                           k->name + (*section ? strlen(section) + 1 : 0)));
+    MHF_TRY(print_value(s->value, out));
+    if (origins) {
+        int pad = 44 - (int)(out->n - start);
+        MHF_TRY(mhf_buf_printf(out, "%*s # %s (%s)", pad > 0 ? pad : 0, "", s->origin.data, k->text));
+    }
+    return mhf_buf_add_text(out, "\n");
+}
+
+mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_buf *out)
+{
+    char section[64] = "";
+    for (int i = 0; i < settings_n_keys; i++) {
+        const setting *s = &config->settings->values[i];
+        const char *dot = strchr(settings_keys[i].name, '.');
+        if (is_empty(s->value))
+            continue;
+        size_t n = dot ? (size_t)(dot - settings_keys[i].name) : 0;
+        if (strlen(section) != n || strncmp(section, settings_keys[i].name, n) != 0) {
+            snprintf(section, sizeof section, "%.*s", (int)n, settings_keys[i].name);
+            if (n > 0)
+                MHF_TRY(mhf_buf_printf(out, "%s:\n", section));
+        }
+        MHF_TRY(print_key(s, &settings_keys[i], origins, section, out));
+    }
+    return MHF_OK;
+}
+
+/* Numbers are compared as numbers: 1e-3 is 0.001. */
+static bool is_equal(const key *k, const json_t *a, const json_t *b)
+{
+    bool number = k->type == KEY_INT || k->type == KEY_REAL;
+    if (number && !is_empty(a) && !is_empty(b))
+        return strtod(json_string_value(a), NULL) == strtod(json_string_value(b), NULL);
+    return json_equal(a, b);
+}
+
+mhf_status mhf_run_config_same(const mhf_run_config *stored, const mhf_run_config *now)
+{
+    for (int i = 0; i < settings_n_keys; i++) {
+        const json_t *before = stored->settings->values[i].value;
+        const json_t *after = now->settings->values[i].value;
+        if (settings_keys[i].may_change || is_equal(&settings_keys[i], before, after))
+            continue;
+        mhf_buf was = {0}, is = {0};
+        mhf_status status = print_value(before, &was);
+        if (status == MHF_OK)
+            status = print_value(after, &is);
+        if (status == MHF_OK)
+            status = mhf_fail(MHF_E_MISMATCH,
+                              "the run was started with %s: %s and is now asked for %s: a run goes on "
+                              "as it began (--resume none with another run folder starts anew)",
+                              settings_keys[i].name, was.data, is.data);
+        mhf_buf_free(&was);
+        mhf_buf_free(&is);
+        return status;
+    }
+    if (now->steps < stored->steps)
+        return mhf_fail(MHF_E_MISMATCH,
+                        "the run was started with train.steps: %lld and is now asked for %lld: steps may "
+                        "only grow",
+                        (long long)stored->steps, (long long)now->steps);
+    return MHF_OK;
+}
