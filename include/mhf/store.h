@@ -63,6 +63,15 @@ void mhf_vocabulary_free(mhf_vocabulary *vocabulary);
 /* ---- checkpoint
  * ---------------------------------------------------------------------------------- */
 
+/* Files of a model's folder that are kept as they are (generation_config.json, …). Owned arrays. */
+typedef struct mhf_carried {
+    char **names;   /* [n] */
+    mhf_buf *texts; /* [n] */
+    int32_t n;
+} mhf_carried;
+
+void mhf_carried_free(mhf_carried *carried);
+
 /* All that a checkpoint holds beside the tensors. Texts are owned by whoever made the struct. */
 typedef struct mhf_checkpoint_meta {
     int64_t step, tokens_seen, blocks_seen;
@@ -72,6 +81,7 @@ typedef struct mhf_checkpoint_meta {
     const char *run;                /* the resolved run configuration, or NULL */
     const mhf_tokenizer *tokenizer; /* or NULL */
     const mhf_signatures *table;    /* or NULL */
+    const mhf_carried *carried;     /* or NULL */
 } mhf_checkpoint_meta;
 
 /** Write parameters (each stage its own; replica r the shards it owns), moments when `optimizer` is
@@ -104,12 +114,19 @@ const mhf_config *mhf_source_config(const mhf_source *source);
 mhf_status mhf_source_tokenizer(const mhf_source *source, mhf_tokenizer **out);
 /** The table (MHF); MHF_E_DATA when there is none. */
 mhf_status mhf_source_signatures(const mhf_source *source, mhf_signatures *out);
+/** The files of the model's folder beside config.json and the tokenizer's two. */
+mhf_status mhf_source_carried(const mhf_source *source, mhf_carried *out);
 /** out[0..count) = elements first … of the flattened tensor, as float32; shape and checksums are
  * checked. */
 mhf_status mhf_source_read(mhf_source *source, mhf_tensor_kind kind, const mhf_param *param,
                            int64_t first, int64_t count, float *out);
 /** Read every checksum of the file: MHF_OK when it is whole. */
 mhf_status mhf_source_verify(mhf_source *source);
+
+/** Copy a model to a checkpoint of weights alone, piece by piece: memory is that of one piece. One
+ * rank. */
+mhf_status mhf_checkpoint_import(mhf_source *source, const char *path,
+                                 const mhf_checkpoint_meta *meta);
 
 /** The whole model on this rank, for inference. Tokenizer and table as above; `tokenizer` may be
  * NULL when not wanted. */
