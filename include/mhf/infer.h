@@ -135,10 +135,10 @@ typedef struct mhf_generate_request {
     int64_t max_tokens;
 } mhf_generate_request;
 
-/** The prompt's tokens: the template's BOS as in training, but no EOS after the text; an empty
- * prompt is BOS, else EOS. Not collective. */
+/** The prompt's tokens (ids [n_ids] allocated): the template's BOS as in training, but no EOS after
+ * the text; an empty prompt is BOS, else EOS. Not collective. */
 mhf_status mhf_prompt_encode(const mhf_model *model, const mhf_tokenizer *tokenizer,
-                             const char *text, size_t n, mhf_encoding *out);
+                             const char *text, size_t n, mhf_token **ids, int64_t *n_ids);
 /** Continue a prompt. ids [max_tokens] get the *n_ids tokens generated (an EOS that ends them is
  * not among them), text is replaced by what they add to the decoded prompt. Stops with
  * MHF_STOP_LENGTH when the model's positions are used up. MHF_E_DATA for a prompt longer than
