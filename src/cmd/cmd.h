@@ -10,6 +10,7 @@
 #include <argp.h>
 
 #include "mhf/base.h"
+#include "mhf/text.h"
 
 /* --quiet, --log-level, --threads, --engine */
 typedef struct mhf_common {
@@ -30,6 +31,12 @@ mhf_status mhf_command_parse(const struct argp *argp, const char *name, int argc
 /** Rank 0 chooses the GEMM engine, every rank takes its choice. Collective. `stored`: the string of
  * a checkpoint to use when none is given on the command line, or NULL. */
 mhf_status mhf_command_engine(const mhf_common *common, const char *stored);
+/** Threads of this rank: as asked for, or its share of the cores. Collective. */
+int mhf_command_threads(const mhf_common *common);
+/** Load the argument TOKENIZER: a tokenizer.json, a folder that has one, a checkpoint or a run. Not
+ * collective. */
+mhf_status mhf_command_tokenizer(const char *path, const mhf_special_names *names,
+                                 mhf_tokenizer **out);
 /** Write text to stdout on rank 0 (MHF_E_IO when that fails). */
 mhf_status mhf_command_print(const mhf_buf *text);
 

@@ -98,13 +98,17 @@ static int default_threads(void)
     return cores > here ? (int)(cores / here) : 1;
 }
 
+int mhf_command_threads(const mhf_common *common)
+{
+    int threads = default_threads(); /* collective: before any rank may leave */
+    return common->threads > 0 ? common->threads : threads;
+}
+
 mhf_status mhf_command_engine(const mhf_common *common, const char *stored)
 {
     char name[128] = "auto";
-    int rank, threads = default_threads(); /* collective: before any rank may leave */
+    int rank, threads = mhf_command_threads(common);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (common->threads > 0)
-        threads = common->threads;
     if (common->engine || stored)
         snprintf(name, sizeof name, "%s", common->engine ? common->engine : stored);
     mhf_status status = MHF_OK;

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: ISC */
+/* mhf corpus: texts to a token store. Rank 0 reads, deals batches of documents to the ranks in
+ * turn, and writes their tokens in the order of the texts: the files are the same for any number of
+ * ranks and threads. */
+#include "cmd.h"
+
+#include <inttypes.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "corpus_batch.h"
+#include "mhf/parallel.h"
+#include "mhf/store.h"
+
+/* A batch is full with so much text or so many documents: enough for a rank's threads. */
+enum { BATCH_BYTES = 2 << 20, BATCH_DOCUMENTS = 1 << 14 };
+
+typedef struct arguments {
+    mhf_common common;
+    mhf_special_names names;
+    const char *output;
+    double holdout;
+    char **operands; /* TOKENIZER TEXT... */
+    int n_operands;
+} arguments;
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+enum { KEY_HOLDOUT = 0x2000, KEY_BOS, KEY_EOS, KEY_PAD };
+
+static const struct argp_option options[] = {
+    {"output", 'o', "TOKENS.h5", 0, "The token store to write (required)", 0},
+    {"holdout", KEY_HOLDOUT, "FRACTION", 0,
+     "Part of the documents to keep out, by their hash, in TOKENS.holdout.h5", 0},
+    {"bos", KEY_BOS, "TOKEN", 0, "Token that begins a text", 0},
+    {"eos", KEY_EOS, "TOKEN", 0, "Token that ends a text", 0},
+    {"pad", KEY_PAD, "TOKEN", 0, "Token that fills up", 0},
+    {0}};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
+        return 0;
+    case 'o':
+        a->output = value;
+        return 0;
+    case KEY_HOLDOUT: {
+        char *end;
+        a->holdout = strtod(value, &end);
+        if (*value == 0 || *end != 0 || !(a->holdout >= 0 && a->holdout < 1))
+            argp_error(state, "--holdout is '%s', expected 0 or more, below 1", value);
+        return 0;
+    }
+    case KEY_BOS:
+        a->names.bos = value;
+        return 0;
+    case KEY_EOS:
+        a->names.eos = value;
+        return 0;
+    case KEY_PAD:
+        a->names.pad = value;
+        return 0;
+    case ARGP_KEY_ARGS:
+        a->operands = state->argv + state->next;
+        a->n_operands = state->argc - state->next;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->output)
+            argp_error(state, "-o TOKENS.h5 is missing");
+        if (a->n_operands < 2)
+            argp_error(state, "expected TOKENIZER and at least one TEXT");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
+static const struct argp argp = {
+    options,
+    parse_option,
+    "TOKENIZER TEXT...",
+    "Tokenize texts into a token store: .txt (a blank line parts documents), .jsonl (member "
+    "\"text\"), .gz and .zst of them, - for standard input.",
+    children,
+    NULL,
+    NULL};
+
+/* ---- reading on rank 0 --------------------------------------------------------------------- */
+
+typedef struct corpus_reader {
+    char **paths; /* [n_paths] */
+    int n_paths, next;
+    mhf_corpus *corpus; /* the open one */
+    int64_t documents, empty, bytes;
+} corpus_reader;
+
+/* A text that can't be opened is better known before the hours that the others take. */
+static mhf_status check_readable(char **paths, int n_paths)
+{
+    for (int i = 0; i < n_paths; i++)
+        if (strcmp(paths[i], "-") != 0 && access(paths[i], R_OK) != 0)
+            return mhf_fail_io(paths[i], "can't open");
+    return MHF_OK;
+}
+
+/* Fill a batch; it stays empty at the end of the last text. */
+static mhf_status read_batch(corpus_reader *reader, mhf_document_batch *batch)
+{
+    mhf_document_batch_clear(batch);
+    while (batch->text.n < BATCH_BYTES && batch->n < BATCH_DOCUMENTS) {
+        if (!reader->corpus && reader->next == reader->n_paths)
+            break;
+        if (!reader->corpus)
+            MHF_TRY(mhf_corpus_open(reader->paths[reader->next++], &reader->corpus));
+        const char *text;
+        size_t n;
+        bool end;
+        MHF_TRY(mhf_corpus_next(reader->corpus, &text, &n, &end));
+        if (end) {
+            mhf_corpus_close(reader->corpus);
+            reader->corpus = NULL;
+            continue;
+        }
+        reader->documents++;
+        reader->empty += n == 0;
+        reader->bytes += (int64_t)n;
+        if (n > 0)
+            MHF_TRY(mhf_document_batch_add(batch, text, n));
+    }
+    return MHF_OK;
+}
+
+/* ---- writing on rank 0 --------------------------------------------------------------------- */
+
+typedef struct store {
+    mhf_token_writer *writer;
+    mhf_buf path;
+    int64_t documents, tokens;
+} store;
+
+enum { TRAIN, HOLDOUT, N_STORES };
+
+/* X.h5 -> X.holdout.h5 */
+static mhf_status name_holdout(const char *output, mhf_buf *path)
+{
+    size_t n = strlen(output);
+    bool ending = n >= 3 && strcmp(output + n - 3, ".h5") == 0;
+    return mhf_buf_printf(path, "%.*s.holdout.h5", (int)(ending ? n - 3 : n), output);
+}
+
+static mhf_status open_stores(const arguments *a, const mhf_tokenizer *tokenizer,
+                              store stores[N_STORES])
+{
+    MHF_TRY(mhf_buf_add_text(&stores[TRAIN].path, a->output));
+    MHF_TRY(mhf_token_writer_new(a->output, tokenizer, &stores[TRAIN].writer));
+    if (a->holdout == 0)
+        return MHF_OK;
+    MHF_TRY(name_holdout(a->output, &stores[HOLDOUT].path));
+    return mhf_token_writer_new(stores[HOLDOUT].path.data, tokenizer, &stores[HOLDOUT].writer);
+}
+
+static mhf_status write_batch(const mhf_token_batch *batch, store stores[N_STORES])
+{
+    const mhf_token *ids = batch->ids;
+    for (int64_t i = 0; i < batch->n_documents; i++) {
+        const mhf_document_facts *d = &batch->documents[i];
+        store *s = &stores[d->held_out ? HOLDOUT : TRAIN];
+        MHF_TRY(mhf_token_writer_add(s->writer, ids, d->tokens, d->bytes));
+        s->documents++;
+        s->tokens += d->tokens;
+        ids += d->tokens;
+    }
+    return MHF_OK;
+}
+
+static mhf_status finish_stores(store stores[N_STORES])
+{
+    for (int i = 0; i < N_STORES; i++) {
+        mhf_token_writer *writer = stores[i].writer;
+        stores[i].writer = NULL; /* finishing frees it in any case */
+        if (writer)
+            MHF_TRY(mhf_token_writer_finish(writer));
+    }
+    return MHF_OK;
+}
+
+static void report(const corpus_reader *reader, const store stores[N_STORES], double seconds)
+{
+    for (int i = 0; i < N_STORES; i++)
+        if (stores[i].path.n > 0)
+            mhf_log(stores[i].documents > 0 ? MHF_LOG_INFO : MHF_LOG_WARN,
+                    "%s: %" PRId64 " documents, %" PRId64 " tokens", stores[i].path.data,
+                    stores[i].documents, stores[i].tokens);
+    mhf_log(MHF_LOG_INFO,
+            "%" PRId64 " documents read, %" PRId64 " empty ones dropped; %.1f MB in %.1f s",
+            reader->documents, reader->empty, (double)reader->bytes * 1e-6, seconds);
+}
+
+/* ---- the work ------------------------------------------------------------------------------ */
+
+typedef struct corpus_job {
+    const mhf_tokenizer *tokenizer;
+    double holdout;
+    int threads, n_ranks;
+    mhf_document_batch documents, sent;
+    mhf_token_batch tokens;
+} corpus_job;
+
+/* A batch for each rank, its own first; then their tokens in the same order. Whatever was sent is
+ * waited for, so that no rank hangs when another fails. */
+static mhf_status run_round(corpus_job *job, corpus_reader *reader, store stores[N_STORES])
+{
+    mhf_status status = read_batch(reader, &job->documents);
+    int n_sent = 1;
+    for (; status == MHF_OK && n_sent < job->n_ranks; n_sent++) {
+        status = read_batch(reader, &job->sent);
+        if (status != MHF_OK || job->sent.n == 0)
+            break;
+        mhf_documents_send(&job->sent, n_sent);
+    }
+    if (status == MHF_OK)
+        status = mhf_batch_tokenize(job->tokenizer, &job->documents, job->holdout, job->threads,
+                                    &job->tokens);
+    if (status == MHF_OK)
+        status = write_batch(&job->tokens, stores);
+    bool others_failed = false;
+    for (int rank = 1; rank < n_sent; rank++) {
+        others_failed |= !mhf_tokens_receive(rank, &job->tokens);
+        if (status == MHF_OK && !others_failed)
+            status = write_batch(&job->tokens, stores);
+    }
+    if (status == MHF_OK && others_failed)
+        job->documents.n = 0; /* to end; the rank that failed tells why */
+    return status;
+}
+
+static mhf_status lead(corpus_job *job, const arguments *a)
+{
+    corpus_reader reader = {.paths = a->operands + 1, .n_paths = a->n_operands - 1};
+    store stores[N_STORES] = {0};
+    double started = mhf_seconds();
+    mhf_progress progress;
+    mhf_progress_start(&progress, "corpus", "MB", 0);
+    mhf_status status = check_readable(reader.paths, reader.n_paths);
+    if (status == MHF_OK)
+        status = open_stores(a, job->tokenizer, stores);
+    bool more = status == MHF_OK;
+    while (more) {
+        status = run_round(job, &reader, stores);
+        more = status == MHF_OK && job->documents.n > 0;
+        mhf_progress_show(&progress, (double)reader.bytes * 1e-6, NULL);
+    }
+    for (int rank = 1; rank < job->n_ranks; rank++)
+        mhf_documents_send(NULL, rank);
+    status = mhf_agree(status);
+    if (status == MHF_OK)
+        status = finish_stores(stores);
+    if (status == MHF_OK)
+        report(&reader, stores, mhf_seconds() - started);
+    mhf_corpus_close(reader.corpus);
+    for (int i = 0; i < N_STORES; i++) {
+        mhf_token_writer_abandon(stores[i].writer);
+        mhf_buf_free(&stores[i].path);
+    }
+    return status;
+}
+
+static mhf_status follow(corpus_job *job)
+{
+    mhf_status status = MHF_OK;
+    while (mhf_documents_receive(&job->documents)) {
+        if (status == MHF_OK)
+            status = mhf_batch_tokenize(job->tokenizer, &job->documents, job->holdout, job->threads,
+                                        &job->tokens);
+        mhf_tokens_send(status == MHF_OK ? &job->tokens : NULL);
+    }
+    return mhf_agree(status);
+}
+
+mhf_status mhf_cmd_corpus(int argc, char **argv)
+{
+    arguments a = {0};
+    int rank;
+    mhf_tokenizer *tokenizer = NULL;
+    MHF_TRY(mhf_agree(mhf_command_parse(&argp, "mhf corpus", argc, argv, &a, &a.common)));
+    corpus_job job = {.holdout = a.holdout, .threads = mhf_command_threads(&a.common)};
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &job.n_ranks);
+    mhf_status status = mhf_agree(mhf_command_tokenizer(a.operands[0], &a.names, &tokenizer));
+    job.tokenizer = tokenizer;
+    if (status == MHF_OK)
+        status = rank == 0 ? lead(&job, &a) : follow(&job);
+    mhf_document_batch_free(&job.documents);
+    mhf_document_batch_free(&job.sent);
+    mhf_token_batch_free(&job.tokens);
+    mhf_tokenizer_free(tokenizer);
+    return status;
+}
