@@ -6,15 +6,7 @@
 #include <stdlib.h>
 
 #include "kernel.h"
-
-void mhf_attention_visible(const mhf_attention_tile *tile, int64_t row, int64_t *begin,
-                           int64_t *end)
-{
-    int64_t lo = tile->first ? tile->first[row] - tile->key_base : 0;
-    int64_t hi = tile->last + row * tile->step + 1 - tile->key_base;
-    *end = hi < 0 ? 0 : hi > tile->keys ? tile->keys : hi;
-    *begin = lo < 0 ? 0 : lo > *end ? *end : lo;
-}
+#include "transpose.h"
 
 MHF_KERNEL static float probabilities(float *z, int64_t begin, int64_t end, int64_t keys,
                                       float scale)
@@ -27,71 +19,114 @@ MHF_KERNEL static float probabilities(float *z, int64_t begin, int64_t end, int6
     return lse;
 }
 
-void mhf_attention_tile_forward(const mhf_attention_tile *tile, float *z, float *o, int64_t ld_o,
-                                float *lse, int64_t ld_lse)
+/* One thread's arrays: keys transposed [h,stride], values [keys,h], then a tile's. */
+typedef struct forward_scratch {
+    float *kt, *v, *q, *o, *z;
+} forward_scratch;
+
+static int64_t forward_size(const mhf_attention_call *c)
 {
-    int64_t rows = tile->rows, keys = tile->keys, h = tile->h;
-    float scale = 1.0f / sqrtf((float)h);
-    mhf_gemm_serial(MHF_N, MHF_T, rows, keys, h, tile->q, tile->ld_q, tile->k, tile->ld_k, 0.0f, z,
-                    keys);
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t begin, end;
-        mhf_attention_visible(tile, i, &begin, &end);
-        float sum = probabilities(z + i * keys, begin, end, keys, scale);
-        if (lse)
-            lse[i * ld_lse] = sum;
-    }
-    mhf_gemm_serial(MHF_N, MHF_N, rows, h, keys, z, keys, tile->v, tile->ld_v, 0.0f, o, ld_o);
+    int64_t keys = c->past + c->n, rows = c->n_q / c->n_kv * mhf_attention_tile_rows(c);
+    return c->h * mhf_attention_stride(keys) + (keys + 2 * rows) * c->h + rows * keys;
 }
 
-mhf_attention_tile mhf_attention_tile_of(const mhf_attention_shape *s, int64_t b, int64_t a,
-                                         int64_t t0, int64_t t1, const float *q, const float *k,
-                                         const float *v)
+static forward_scratch forward_arrays(const mhf_attention_call *c, float *memory)
 {
-    int64_t kv = a / (s->n_q / s->n_kv), row = b * s->T + t0, base = 0;
-    if (s->first) {
-        base = t1;
-        for (int64_t i = 0; i < t1 - t0; i++)
-            base = s->first[row + i] < base ? s->first[row + i] : base;
-        base = base < 0 ? 0 : base;
+    int64_t keys = c->past + c->n, rows = c->n_q / c->n_kv * mhf_attention_tile_rows(c);
+    forward_scratch s = {.kt = memory};
+    s.v = s.kt + c->h * mhf_attention_stride(keys);
+    s.q = s.v + keys * c->h;
+    s.o = s.q + rows * c->h;
+    s.z = s.o + rows * c->h;
+    return s;
+}
+
+static void tile_forward(const mhf_attention_call *c, const mhf_attention_tile *tile,
+                         const forward_scratch *s, float *o, float *lse)
+{
+    int64_t group = c->n_q / c->n_kv, rows = tile->t1 - tile->t0, h = c->h, keys = tile->keys;
+    float scale = 1.0f / sqrtf((float)h);
+    mhf_attention_pack(c, tile, c->q, c->ld_q, s->q);
+    mhf_gemm_serial(MHF_N, MHF_N, group * rows, keys, h, s->q, h, s->kt + tile->base,
+                    mhf_attention_stride(c->past + c->n), 0.0f, s->z, keys);
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t begin, end, row = tile->b * c->n + tile->t0 + r;
+        mhf_attention_visible(c, tile, tile->t0 + r, &begin, &end);
+        for (int64_t g = 0; g < group; g++) {
+            float sum = probabilities(s->z + (g * rows + r) * keys, begin, end, keys, scale);
+            if (lse)
+                lse[row * c->n_q + tile->kv * group + g] = sum;
+        }
     }
-    int64_t key = b * s->T + base;
-    mhf_attention_tile tile = {.rows = t1 - t0,
-                               .keys = t1 - base,
-                               .h = s->h,
-                               .q = q + row * s->ld_q + a * s->h,
-                               .k = k + key * s->ld_k + kv * s->h,
-                               .v = v + key * s->ld_v + kv * s->h,
-                               .ld_q = s->ld_q,
-                               .ld_k = s->ld_k,
-                               .ld_v = s->ld_v,
-                               .first = s->first ? s->first + row : NULL,
-                               .key_base = base,
-                               .last = t0,
-                               .step = 1};
-    return tile;
+    mhf_gemm_serial(MHF_N, MHF_N, group * rows, h, keys, s->z, keys, s->v + tile->base * h, h, 0.0f,
+                    s->o, h);
+    mhf_attention_unpack(c, tile, s->o, o, c->ld_o);
+}
+
+/* Tiles first..last-1 of a block's queries for one key head. */
+static void head_forward(const mhf_attention_call *c, int64_t b, int64_t kv, int64_t first,
+                         int64_t last, const forward_scratch *s, float *o, float *lse)
+{
+    int64_t rows = mhf_attention_tile_rows(c), h = c->h, all = c->past + c->n;
+    int64_t end = c->past + (last * rows < c->n ? last * rows : c->n);
+    const float *k = c->k + b * all * c->ld_k + kv * h, *v = c->v + b * all * c->ld_v + kv * h;
+    mhf_transpose(k, c->ld_k, end, h, s->kt, mhf_attention_stride(all));
+    for (int64_t u = 0; u < end; u++)
+        memcpy(s->v + u * h, v + u * c->ld_v, (size_t)h * sizeof *v);
+    for (int64_t i = first; i < last; i++) {
+        mhf_attention_tile tile = mhf_attention_tile_at(c, b, kv, i * rows);
+        tile_forward(c, &tile, s, o, lse);
+    }
+}
+
+static mhf_status forward(const mhf_attention_call *c, float *o, float *lse)
+{
+    int64_t rows = mhf_attention_tile_rows(c), tiles = (c->n + rows - 1) / rows;
+    int64_t heads = c->blocks * c->n_kv, size = forward_size(c);
+    int threads = mhf_kernel_threads(heads * c->n * (c->past + c->n) * c->h);
+    /* With few heads their tiles are shared out too; a tile's bits do not depend on that. */
+    int64_t parts = heads >= 2 * threads ? 1 : 4;
+    parts = parts < tiles ? parts : tiles;
+    float *memory = NULL;
+    MHF_TRY(mhf_new(&memory, threads * size, sizeof *memory, "attention scores"));
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t task = 0; task < heads * parts; task++) {
+        int64_t head = task / parts, part = task % parts;
+        forward_scratch s = forward_arrays(c, memory + omp_get_thread_num() * size);
+        head_forward(c, head / c->n_kv, head % c->n_kv, mhf_part(tiles, part, parts),
+                     mhf_part(tiles, part + 1, parts), &s, o, lse);
+    }
+    free(memory);
+    return MHF_OK;
 }
 
 mhf_status mhf_attention(const mhf_attention_shape *shape, const float *q, const float *k,
                          const float *v, float *o, float *lse)
 {
     const mhf_attention_shape *s = shape;
-    int64_t tiles = (s->T + MHF_QUERY_TILE - 1) / MHF_QUERY_TILE;
-    int64_t tasks = s->blocks * s->n_q * tiles;
-    int64_t scratch = (s->T < MHF_QUERY_TILE ? s->T : MHF_QUERY_TILE) * s->T;
-    int threads = mhf_kernel_threads(s->blocks * s->n_q * s->T * s->T);
+    mhf_attention_call call = {s->blocks, s->T,    0,       s->n_q,   s->n_kv, s->h, s->ld_q,
+                               s->ld_k,   s->ld_v, s->ld_o, s->first, q,       k,    v};
+    return forward(&call, o, lse);
+}
+
+/* A single query position: the heads of a group are dense rows already, and the keys are read once,
+ * so copying them would only cost. */
+static mhf_status single_query(const mhf_attention_call *c, float *o)
+{
+    int64_t group = c->n_q / c->n_kv, h = c->h, keys = c->past + 1;
+    int threads = mhf_kernel_threads(c->n_q * keys * h);
+    float scale = 1.0f / sqrtf((float)h);
     float *z = NULL;
-    MHF_TRY(mhf_new(&z, threads * scratch, sizeof *z, "attention scores"));
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t task = 0; task < tasks; task++) {
-        int64_t t0 = task % tiles * MHF_QUERY_TILE;
-        int64_t a = task / tiles % s->n_q, b = task / tiles / s->n_q;
-        int64_t t1 = s->T - t0 < MHF_QUERY_TILE ? s->T : t0 + MHF_QUERY_TILE;
-        int64_t row = b * s->T + t0;
-        mhf_attention_tile tile = mhf_attention_tile_of(s, b, a, t0, t1, q, k, v);
-        mhf_attention_tile_forward(&tile, z + omp_get_thread_num() * scratch,
-                                   o + row * s->ld_o + a * s->h, s->ld_o, lse + row * s->n_q + a,
-                                   s->n_q);
+    MHF_TRY(mhf_new(&z, c->n_q * keys, sizeof *z, "attention scores"));
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t kv = 0; kv < c->n_kv; kv++) {
+        float *scores = z + kv * group * keys;
+        mhf_gemm_serial(MHF_N, MHF_T, group, keys, h, c->q + kv * group * h, h, c->k + kv * h,
+                        c->ld_k, 0.0f, scores, keys);
+        for (int64_t g = 0; g < group; g++)
+            probabilities(scores + g * keys, 0, keys, keys, scale);
+        mhf_gemm_serial(MHF_N, MHF_N, group, h, keys, scores, keys, c->v + kv * h, c->ld_v, 0.0f,
+                        o + kv * group * h, h);
     }
     free(z);
     return MHF_OK;
@@ -100,36 +135,7 @@ mhf_status mhf_attention(const mhf_attention_shape *shape, const float *q, const
 mhf_status mhf_attention_cached(int64_t n, int64_t past, int64_t n_q, int64_t n_kv, int64_t h,
                                 const float *q, const float *k, const float *v, float *o)
 {
-    int64_t group = n_q / n_kv, ld_q = n_q * h, ld_k = n_kv * h;
-    /* One new token: all query heads of a group see the same keys and stand row by row. */
-    bool single = n == 1;
-    int64_t tiles = single ? 1 : (n + MHF_QUERY_TILE - 1) / MHF_QUERY_TILE;
-    int64_t heads = single ? n_kv : n_q;
-    int64_t rows = single ? group : n < MHF_QUERY_TILE ? n : MHF_QUERY_TILE;
-    int64_t scratch = rows * (past + n);
-    int threads = mhf_kernel_threads(n_q * n * (past + n) * h);
-    float *z = NULL;
-    MHF_TRY(mhf_new(&z, threads * scratch, sizeof *z, "attention scores"));
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t task = 0; task < heads * tiles; task++) {
-        int64_t a = task / tiles, t0 = task % tiles * MHF_QUERY_TILE;
-        int64_t t1 = n - t0 < MHF_QUERY_TILE ? n : t0 + MHF_QUERY_TILE;
-        int64_t kv = single ? a : a / group;
-        int64_t column = single ? a * group * h : a * h;
-        mhf_attention_tile tile = {.rows = single ? group : t1 - t0,
-                                   .keys = past + t1,
-                                   .h = h,
-                                   .q = q + t0 * ld_q + column,
-                                   .k = k + kv * h,
-                                   .v = v + kv * h,
-                                   .ld_q = single ? h : ld_q,
-                                   .ld_k = ld_k,
-                                   .ld_v = ld_k,
-                                   .last = past + t0,
-                                   .step = single ? 0 : 1};
-        mhf_attention_tile_forward(&tile, z + omp_get_thread_num() * scratch,
-                                   o + t0 * ld_q + column, tile.ld_q, NULL, 0);
-    }
-    free(z);
-    return MHF_OK;
+    mhf_attention_call call = {1,        n,        past,    n_q,  n_kv, h, n_q * h,
+                               n_kv * h, n_kv * h, n_q * h, NULL, q,    k, v};
+    return n == 1 ? single_query(&call, o) : forward(&call, o, NULL);
 }

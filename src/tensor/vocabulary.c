@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "kernel.h"
-#include "lanes.h"
+#include "transpose.h"
 
 enum { TOKENS = MHF_TOKENS, ROWS = 256 };
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: ISC */
-/* Several token positions side by side: cell b of the transposed array holds element b of each. */
-#ifndef MHF_TENSOR_LANES_H
-#define MHF_TENSOR_LANES_H
+/* Transposed copies. */
+#ifndef MHF_TENSOR_TRANSPOSE_H
+#define MHF_TENSOR_TRANSPOSE_H
 
 #include <stdint.h>
 
-/* One cache line of positions. */
+/** to [cols,rows] = from [rows,cols] transposed. */
+void mhf_transpose(const float *from, int64_t ld_from, int64_t rows, int64_t cols, float *to,
+                   int64_t ld_to);
+
+/* Token positions side by side: cell b holds element b of each. One cache line. */
 enum { MHF_TOKENS = 16 };
 
 /** cells [B,MHF_TOKENS] = rows [n,B] transposed; the lanes past n become 0. */

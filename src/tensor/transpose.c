@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-#include "lanes.h"
+#include "transpose.h"
 
 #include "kernel.h"
 
@@ -35,6 +35,19 @@ MHF_INLINE void transpose4(const float *from, int64_t ld_from, float *to, int64_
 /* Rows are often a large power of two apart, where they all fall on the same few cache sets: so
  * four rows at a time, a whole line of each. */
 enum { STEP = 16 };
+
+MHF_KERNEL void mhf_transpose(const float *from, int64_t ld_from, int64_t rows, int64_t cols,
+                              float *to, int64_t ld_to)
+{
+    int64_t whole_rows = rows / 4 * 4, whole_cols = cols / STEP * STEP;
+    for (int64_t j0 = 0; j0 < whole_cols; j0 += STEP)
+        for (int64_t i = 0; i < whole_rows; i += 4)
+            for (int64_t j = j0; j < j0 + STEP; j += 4)
+                transpose4(from + i * ld_from + j, ld_from, to + j * ld_to + i, ld_to);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = i < whole_rows ? whole_cols : 0; j < cols; j++)
+            to[j * ld_to + i] = from[i * ld_from + j];
+}
 
 MHF_KERNEL void mhf_to_lanes(const float *rows, int64_t n, int64_t B, float *cells)
 {
