@@ -20,7 +20,8 @@ typedef struct mhf_special_names {
 
 /** Load tokenizer.json, or the one in a folder; tokenizer_config.json beside it names BOS, EOS, pad
  * and unk. What a file asks for that is not built is refused by name.
- * Errors: MHF_E_IO (no file), MHF_E_DATA (its content, file and key named). */
+ * Errors: MHF_E_IO (no file), MHF_E_DATA (its content, file and key named), MHF_E_USAGE (a given
+ * name that is no token). */
 mhf_status mhf_tokenizer_load(const char *path, const mhf_special_names *names,
                               mhf_tokenizer **out);
 /** The same from memory; `config` may be NULL; `name` stands in errors. Texts are copied. */
@@ -58,7 +59,8 @@ typedef struct mhf_encoding {
     /* [n] half-open range of bytes of the text that the token covers; both -1 for a token of the
      * template. Filled when asked for. */
     int64_t *begin, *end;
-    int64_t n, capacity;
+    int64_t n, capacity, begin_capacity, end_capacity;
+    struct mhf_encoder *encoder; /* working memory and words met before; the library's own */
 } mhf_encoding;
 
 typedef enum mhf_encode_flags {

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: ISC */
+/* From Oniguruma's Ruby syntax to PCRE2's. Most of an expression is common to both; what differs is
+ * rewritten (\s, \w, \h and their like have other members), what we don't know is refused. */
+#include <string.h>
+
+#include "pattern.h"
+
+typedef struct translation {
+    const char *at, *end, *regex, *name;
+    size_t n;
+    mhf_buf *out;
+} translation;
+
+static mhf_status refuse(const translation *t, const char *what, const char *place, size_t n)
+{
+    return mhf_fail(MHF_E_DATA, "%s: regular expression '%.*s': %s '%.*s' is not built", t->name,
+                    (int)t->n, t->regex, what, (int)n, place);
+}
+
+static mhf_status add(const translation *t, const char *text)
+{
+    return mhf_buf_add_text(t->out, text);
+}
+
+static mhf_status take(translation *t, size_t n)
+{
+    MHF_TRY(mhf_buf_add(t->out, t->at, n));
+    t->at += n;
+    return MHF_OK;
+}
+
+static size_t left(const translation *t)
+{
+    return (size_t)(t->end - t->at);
+}
+
+static bool starts(const translation *t, const char *text)
+{
+    size_t n = strlen(text);
+    return left(t) >= n && memcmp(t->at, text, n) == 0;
+}
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* The members of a class escape, to stand inside brackets; NULL when it isn't one. */
+static const char *class_members(char escape)
+{
+    switch (escape) {
+    case 's':
+        return "\\p{White_Space}";
+    case 'd':
+        return "\\p{Nd}";
+    case 'w':
+        return "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+    case 'h':
+        return "0-9A-Fa-f";
+    case 'S':
+        return "\\P{White_Space}";
+    case 'D':
+        return "\\P{Nd}";
+    default:
+        return NULL;
+    }
+}
+
+static mhf_status class_escape(translation *t, bool in_brackets)
+{
+    char c = t->at[1];
+    if (c == 'W' || c == 'H') {
+        if (in_brackets)
+            return refuse(t, "within brackets", t->at, 2);
+        MHF_TRY(add(t, "[^"));
+        MHF_TRY(add(t, class_members(c == 'W' ? 'w' : 'h')));
+        MHF_TRY(add(t, "]"));
+    } else {
+        bool several = c == 'w' || c == 'h';
+        MHF_TRY(add(t, several && !in_brackets ? "[" : ""));
+        MHF_TRY(add(t, class_members(c)));
+        MHF_TRY(add(t, several && !in_brackets ? "]" : ""));
+    }
+    t->at += 2;
+    return MHF_OK;
+}
+
+/* \p{Name}, \p{^Name}, \P{Name}: PCRE2 knows the same names or refuses them. */
+static mhf_status property(translation *t)
+{
+    const char *close = memchr(t->at, '}', left(t));
+    if (left(t) < 4 || t->at[2] != '{' || !close)
+        return refuse(t, "property", t->at, left(t) < 3 ? left(t) : 3);
+    return take(t, (size_t)(close + 1 - t->at));
+}
+
+/* \uHHHH, \xHH, \x{H…} */
+static mhf_status code_escape(translation *t)
+{
+    size_t n = t->at[1] == 'u' ? 4 : 2, i = 0;
+    if (t->at[1] == 'x' && left(t) > 2 && t->at[2] == '{') {
+        const char *close = memchr(t->at, '}', left(t));
+        if (!close || close - t->at > 12)
+            return refuse(t, "escape", t->at, 3);
+        return take(t, (size_t)(close + 1 - t->at));
+    }
+    while (i < n && 2 + i < left(t) && is_hex(t->at[2 + i]))
+        i++;
+    /* a byte of \x80 or more would be part of a character there, a code point here */
+    if (i != n || (n == 2 && t->at[2] >= '8'))
+        return refuse(t, "escape", t->at, 2 + i);
+    MHF_TRY(add(t, "\\x{"));
+    MHF_TRY(mhf_buf_add(t->out, t->at + 2, n));
+    t->at += 2 + n;
+    return add(t, "}");
+}
+
+static mhf_status escape(translation *t, bool in_brackets)
+{
+    if (left(t) < 2)
+        return refuse(t, "a last", "\\", 1);
+    char c = t->at[1];
+    if (strchr("sdwhSDWH", c) && c != 0)
+        return class_escape(t, in_brackets);
+    if (c == 'p' || c == 'P')
+        return property(t);
+    if (c == 'u' || c == 'x')
+        return code_escape(t);
+    if (c == 'v') { /* the one control character, not the class */
+        t->at += 2;
+        return add(t, "\\x0B");
+    }
+    bool control = strchr("rntfae", c) && c != 0;
+    bool anchor = !in_brackets && (c == 'A' || c == 'z');
+    bool literal = (unsigned char)c < 0x80 && !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                                (c >= '0' && c <= '9') || c == 0);
+    if (!control && !anchor && !literal)
+        return refuse(t, "escape", t->at, 2);
+    return take(t, 2);
+}
+
+static mhf_status brackets(translation *t)
+{
+    MHF_TRY(take(t, 1));
+    if (starts(t, "^"))
+        MHF_TRY(take(t, 1));
+    if (starts(t, "]"))
+        return refuse(t, "an empty bracket list", t->at, 1);
+    while (t->at < t->end && *t->at != ']') {
+        if (*t->at == '\\')
+            MHF_TRY(escape(t, true));
+        else if (*t->at == '[')
+            return refuse(t, "within brackets", t->at, left(t) < 2 ? 1 : 2);
+        else if (starts(t, "&&"))
+            return refuse(t, "within brackets", t->at, 2);
+        else
+            MHF_TRY(take(t, 1));
+    }
+    if (t->at == t->end)
+        return refuse(t, "an open", "[", 1);
+    return take(t, 1);
+}
+
+static mhf_status group(translation *t)
+{
+    static const char *const known[] = {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"};
+    if (starts(t, "(*"))
+        return refuse(t, "group", t->at, 2);
+    if (!starts(t, "(?"))
+        return take(t, 1);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (starts(t, known[i]))
+            return take(t, strlen(known[i]));
+    /* elsewhere Ruby ends the option's scope at a place of its own */
+    if (starts(t, "(?i)") && t->at == t->regex)
+        return take(t, 4);
+    return refuse(t, "group", t->at, left(t) < 4 ? left(t) : 4);
+}
+
+/* {n,m}: what follows it differs ("+" is possessive here, "?" after {n} optional there). */
+static mhf_status interval(translation *t)
+{
+    const char *p = t->at + 1;
+    bool digits = false, comma = false;
+    for (; p < t->end && ((*p >= '0' && *p <= '9') || (*p == ',' && !comma)); p++) {
+        digits = digits || *p != ',';
+        comma = comma || *p == ',';
+    }
+    if (p == t->end || *p != '}' || !digits) { /* a brace that stands for itself */
+        t->at++;
+        return add(t, "\\{");
+    }
+    size_t n = (size_t)(p + 1 - t->at);
+    char after = p + 1 < t->end ? p[1] : 0;
+    if (after == '+' || (after == '?' && !comma))
+        return refuse(t, "repetition", t->at, n + 1);
+    if (t->at[1] == ',') {
+        MHF_TRY(add(t, "{0"));
+        t->at++;
+        n--;
+    }
+    return take(t, n);
+}
+
+mhf_status mhf_pattern_translate(const char *regex, size_t n, const char *name, mhf_buf *out)
+{
+    translation t = {regex, regex + n, regex, name, n, out};
+    MHF_TRY(mhf_buf_add(out, "", 0));
+    while (t.at < t.end) {
+        if (*t.at == '\\')
+            MHF_TRY(escape(&t, false));
+        else if (*t.at == '[')
+            MHF_TRY(brackets(&t));
+        else if (*t.at == '(')
+            MHF_TRY(group(&t));
+        else if (*t.at == '{')
+            MHF_TRY(interval(&t));
+        else if (starts(&t, "++") || starts(&t, "*+") || starts(&t, "?+"))
+            MHF_TRY(take(&t, 2));
+        else
+            MHF_TRY(take(&t, 1));
+    }
+    return MHF_OK;
+}

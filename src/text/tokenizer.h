@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef MHF_TEXT_TOKENIZER_H
+#define MHF_TEXT_TOKENIZER_H
+
+#include "added.h"
+#include "bpe.h"
+#include "decoder.h"
+#include "normalizer.h"
+#include "pieces.h"
+#include "pretokenizer.h"
+#include "template.h"
+
+struct mhf_tokenizer {
+    mhf_pieces pieces; /* the model's, then the added tokens past them */
+    mhf_normalizers normalizers;
+    mhf_pretokenizers pretokenizers;
+    mhf_bpe bpe;
+    mhf_added added;
+    mhf_template around;
+    mhf_decoders decoders;
+    bool *special;  /* [pieces.n] */
+    int32_t *bytes; /* [pieces.n] that each adds to a text */
+    mhf_token bos, eos, pad, unk;
+    mhf_buf json, config;
+    bool has_config;
+    char sha256[65];
+};
+
+#endif
