@@ -155,8 +155,8 @@ typedef struct mhf_states_meta {
     const char *checkpoint, *tokenizer_sha256;
     int64_t step;
     /* What a study needs to tell whether a word is covered: /items/pooled [items, 2], the half-open
-     * range of the item's tokens that pooling covered (empty: none), NULL: left out; attribute
-     * unknown_id (-1: none). */
+     * range of the item's tokens that pooling covered, counted from the item's first token (empty:
+     * none), NULL: left out; attribute unknown_id (-1: none). */
     const uint64_t *pooled;
     mhf_token unknown_id;
 } mhf_states_meta;

@@ -23,6 +23,8 @@ typedef enum mhf_h5_type {
     MHF_H5_U16,
     MHF_H5_U32,
     MHF_H5_U64,
+    MHF_H5_I32,
+    MHF_H5_I64,
     MHF_H5_F16,
     MHF_H5_BF16,
     MHF_H5_F32,
@@ -92,9 +94,12 @@ mhf_status mhf_h5_reserve(mhf_h5 *file, const char *path, mhf_h5_type type,
  * at a whole MiB and the range ends at one or at the end. Any rank by itself. */
 mhf_status mhf_h5_write(mhf_h5 *file, const char *path, int64_t first, int64_t count,
                         const void *data);
-/** Write only the checksums of `bytes` bytes of a dataset, from byte `first` on (a whole MiB). */
-mhf_status mhf_h5_write_sums(mhf_h5 *file, const char *path, int64_t first, int64_t bytes,
-                             const void *data);
+/** Write elements first …, checksums left for mhf_h5_sum_written. Any rank by itself. */
+mhf_status mhf_h5_write_plain(mhf_h5 *file, const char *path, int64_t first, int64_t count,
+                              const void *data);
+/** Read back what a dataset holds and write the checksums of its part'th of `parts` equal runs of
+ * MiB. The file was closed and joined again since it was written. Any rank by itself. */
+mhf_status mhf_h5_sum_written(mhf_h5 *file, const char *path, int part, int parts);
 /** Reserve and write all. */
 mhf_status mhf_h5_put(mhf_h5 *file, const char *path, mhf_h5_type type, const mhf_h5_shape *shape,
                       const void *data);

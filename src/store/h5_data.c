@@ -7,7 +7,7 @@
 
 int64_t mhf_h5_type_size(mhf_h5_type type)
 {
-    static const int64_t sizes[] = {1, 2, 4, 8, 2, 2, 4, 8};
+    static const int64_t sizes[] = {1, 2, 4, 8, 4, 8, 2, 2, 4, 8};
     return sizes[type];
 }
 
@@ -36,6 +36,10 @@ hid_t mhf_h5_type_new(mhf_h5_type type)
         return H5Tcopy(H5T_STD_U32LE);
     case MHF_H5_U64:
         return H5Tcopy(H5T_STD_U64LE);
+    case MHF_H5_I32:
+        return H5Tcopy(H5T_STD_I32LE);
+    case MHF_H5_I64:
+        return H5Tcopy(H5T_STD_I64LE);
     case MHF_H5_F16:
         return half_type(5, 15);
     case MHF_H5_BF16:
@@ -234,12 +238,12 @@ static mhf_status open_target(mhf_h5 *file, const char *path, target *to)
     return MHF_OK;
 }
 
-static mhf_status write_range(mhf_h5 *file, const char *path, int64_t first, int64_t count,
-                              const void *bytes)
+mhf_status mhf_h5_write_plain(mhf_h5 *file, const char *path, int64_t first, int64_t count,
+                              const void *data)
 {
     target to;
     mhf_status status = open_target(file, path, &to);
-    const char *from = bytes;
+    const char *from = data;
     int64_t done = 0;
     while (status == MHF_OK && done < count) {
         int64_t n = MHF_H5_PIECE_BYTES / to.size;
@@ -250,9 +254,9 @@ static mhf_status write_range(mhf_h5 *file, const char *path, int64_t first, int
         done += n;
         from += n * to.size;
     }
-    hid_t data = to.data;
+    hid_t id = to.data;
     to.data = -1;
-    if (data >= 0 && H5Dclose(data) < 0 && status == MHF_OK)
+    if (id >= 0 && H5Dclose(id) < 0 && status == MHF_OK)
         status = mhf_h5_fail(MHF_E_IO, file, "can't close %s", path);
     close_target(&to);
     return status;
@@ -267,7 +271,7 @@ static mhf_status dataset_size(mhf_h5 *file, const char *path, int64_t *size)
     return status;
 }
 
-mhf_status mhf_h5_write_sums(mhf_h5 *file, const char *path, int64_t first, int64_t bytes,
+static mhf_status write_sums(mhf_h5 *file, const char *path, int64_t first, int64_t bytes,
                              const void *data)
 {
     mhf_buf name = {0};
@@ -283,7 +287,7 @@ mhf_status mhf_h5_write_sums(mhf_h5 *file, const char *path, int64_t first, int6
         sums[i] = mhf_hash64((const char *)data + begin,
                              (size_t)(rest < MHF_H5_SUM_BYTES ? rest : MHF_H5_SUM_BYTES));
     }
-    status = write_range(file, name.data, first / MHF_H5_SUM_BYTES, n, sums);
+    status = mhf_h5_write_plain(file, name.data, first / MHF_H5_SUM_BYTES, n, sums);
 out:
     free(sums);
     mhf_buf_free(&name);
@@ -300,8 +304,8 @@ mhf_status mhf_h5_write(mhf_h5 *file, const char *path, int64_t first, int64_t c
     if (first * size % MHF_H5_SUM_BYTES != 0)
         return mhf_fail(MHF_E_INTERNAL, "%s: a piece of %s starts inside a MiB", file->path.data,
                         path);
-    MHF_TRY(write_range(file, path, first, count, data));
-    return mhf_h5_write_sums(file, path, first * size, count * size, data);
+    MHF_TRY(mhf_h5_write_plain(file, path, first, count, data));
+    return write_sums(file, path, first * size, count * size, data);
 }
 
 mhf_status mhf_h5_put(mhf_h5 *file, const char *path, mhf_h5_type type, const mhf_h5_shape *shape,
@@ -312,4 +316,35 @@ mhf_status mhf_h5_put(mhf_h5 *file, const char *path, mhf_h5_type type, const mh
     for (int i = 0; i < shape->n; i++)
         count *= shape->dims[i];
     return mhf_h5_write(file, path, 0, count, data);
+}
+
+/* ---- checksums of what came in any order
+ * ----------------------------------------------------------------- */
+
+mhf_status mhf_h5_sum_written(mhf_h5 *file, const char *path, int part, int parts)
+{
+    target to;
+    char *piece = NULL;
+    int64_t bytes = 0;
+    mhf_status status = open_target(file, path, &to);
+    if (status == MHF_OK)
+        status = mhf_new(&piece, MHF_H5_SUM_BYTES, 1, "a piece");
+    if (status == MHF_OK) {
+        hid_t space = H5Dget_space(to.data);
+        bytes = (int64_t)H5Sget_simple_extent_npoints(space) * to.size;
+        H5Sclose(space);
+    }
+    int64_t n = count_sums(bytes), i = n * part / parts, end = n * (part + 1) / parts;
+    for (; status == MHF_OK && i < end; i++) {
+        int64_t first = i * MHF_H5_SUM_BYTES, rest = bytes - first;
+        rest = rest < MHF_H5_SUM_BYTES ? rest : MHF_H5_SUM_BYTES;
+        if (mhf_h5_transfer(to.data, to.type, to.n_dims, to.row, first / to.size, rest / to.size,
+                            piece, NULL) < 0)
+            status = mhf_h5_fail(MHF_E_IO, file, "can't read back %s", path);
+        else
+            status = write_sums(file, path, first, rest, piece);
+    }
+    free(piece);
+    close_target(&to);
+    return status;
 }

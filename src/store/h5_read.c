@@ -44,8 +44,8 @@ static bool equals(hid_t found, mhf_h5_type type)
 
 static const char *type_name(mhf_h5_type type)
 {
-    static const char *const names[] = {"uint8",   "uint16",   "uint32",  "uint64",
-                                        "float16", "bfloat16", "float32", "float64"};
+    static const char *const names[] = {"uint8", "uint16",  "uint32",   "uint64",  "int32",
+                                        "int64", "float16", "bfloat16", "float32", "float64"};
     return names[type];
 }
 
