@@ -77,18 +77,18 @@ into() {
 }
 
 # Packages are unpacked into a folder of ours, not installed.
-fetch() {
-    local part=$PWD/$packages/part sandbox=()
+fetch() (
+    part=$PWD/$packages/part
+    sandbox=()
     [ "$(id -u)" = 0 ] && sandbox=(-o APT::Sandbox::User=root)
-    rm -rf "$part" && mkdir -p "$part" && cd "$part" &&
+    rm -rf "$part" && mkdir "$part" && cd "$part" &&
         apt-get -qq "${sandbox[@]}" download dict-gcide dict-foldoc dict-jargon wordnet-base &&
         for package in *.deb; do dpkg-deb -x "$package" unpacked || return; done &&
         $python -m pip -q download --disable-pip-version-check --no-deps --only-binary :all: \
             gensim==4.4.0 &&
-        cd - >/dev/null &&
-        $python jobs/pairs.py "$part"/gensim-*.whl "$part/pairs" &&
-        mv "$part" $packages/whole
-}
+        $python "$OLDPWD/jobs/pairs.py" gensim-*.whl pairs &&
+        mv "$part" ../whole
+)
 
 build() {
     { cmake --preset release && cmake --build --preset release --target mhf; } \
