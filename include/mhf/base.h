@@ -93,6 +93,8 @@ mhf_status mhf_grow(void *pointer, int64_t *capacity, int64_t need, size_t size,
 bool mhf_mul(int64_t a, int64_t b, int64_t *product);
 /** Narrow with a check; MHF_E_DATA naming `what` when it does not fit. */
 mhf_status mhf_narrow(int64_t value, const char *what, int32_t *out);
+/** Version and compiler of this program, as files keep it. */
+const char *mhf_build(void);
 /** Seconds of a monotonic clock. */
 double mhf_seconds(void);
 /** Largest resident set of this process so far, in bytes. */
@@ -201,6 +203,7 @@ uint64_t mhf_rng_permute(mhf_rng rng, uint64_t i, uint64_t n);
 typedef struct mhf_progress {
     const char *what, *unit;
     double total, started, shown;
+    double first; /* done before the start: not counted in the rate */
     bool terminal;
 } mhf_progress;
 

@@ -116,6 +116,7 @@ typedef struct mhf_batch {
                     block by the head; -100 ignored); NULL: the tokens themselves */
     const int32_t *first; /* [blocks·T] first visible key, or NULL */
     double scale;         /* 1 / denominator of the loss */
+    bool evaluate; /* losses alone: the head makes no gradient, no backward follows */
 } mhf_batch;
 
 enum { MHF_MAX_HASHES = 64 };

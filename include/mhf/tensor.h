@@ -32,6 +32,9 @@ void mhf_gemm(mhf_op a_op, mhf_op b_op, int64_t m, int64_t n, int64_t k, const f
 void mhf_gemm_serial(mhf_op a_op, mhf_op b_op, int64_t m, int64_t n, int64_t k, const float *a,
                      int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 
+/** FLOP/s of mhf_gemm at a shape: the best of the runs that fit in `seconds` (three at least). */
+double mhf_gemm_rate(mhf_op a_op, mhf_op b_op, int64_t m, int64_t n, int64_t k, double seconds);
+
 /* Linear layer y = x Wᵀ + b, W [out,in] (as Hugging Face stores it). */
 
 /** y [T,out]; bias [out] or NULL. */

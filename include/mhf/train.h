@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/** train: the run configuration, data order, learning-rate schedule, the loop, when to save and stop.
- * Knows nothing of a file's layout.
+/** train: the run configuration, data order, learning-rate schedule, the loop, when to save and
+ * stop. Knows nothing of a file's layout.
  */
 #ifndef MHF_TRAIN_H
 #define MHF_TRAIN_H
@@ -10,7 +10,8 @@
 #include "mhf/parallel.h"
 #include "mhf/store.h"
 
-/* ---- run configuration --------------------------------------------------------------------------- */
+/* ---- run configuration
+ * --------------------------------------------------------------------------- */
 
 typedef struct mhf_settings mhf_settings; /* every key with its value and origin */
 
@@ -49,15 +50,15 @@ typedef struct mhf_run_config {
     double checkpoint_minutes;
 } mhf_run_config;
 
-/** Read a YAML file (NULL: defaults only) and `key=value` settings over it. Unknown keys, wrong types and ranges are
- * MHF_E_CONFIG with file and line. Not collective. */
+/** Read a YAML file (NULL: defaults only) and `key=value` settings over it. Unknown keys, wrong
+ * types and ranges are MHF_E_CONFIG with file and line. Not collective. */
 mhf_status mhf_run_config_load(const char *path, const char *const *set, int32_t n_set,
                                mhf_run_config *out);
 /** The same from a text kept in a checkpoint. */
 mhf_status mhf_run_config_parse(const char *yaml, size_t n, const char *name, mhf_run_config *out);
 void mhf_run_config_free(mhf_run_config *config);
-/** Append the resolved configuration as YAML, itself a valid configuration; `origins` adds a comment to each
- * key that tells where its value came from. */
+/** Append the resolved configuration as YAML, itself a valid configuration; `origins` adds a
+ * comment to each key that tells where its value came from. */
 mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_buf *out);
 /** MHF_E_MISMATCH naming the first key that may not change on resuming and does. */
 mhf_status mhf_run_config_same(const mhf_run_config *stored, const mhf_run_config *now);
@@ -66,36 +67,40 @@ mhf_status mhf_run_config_same(const mhf_run_config *stored, const mhf_run_confi
 typedef struct mhf_run_inputs {
     mhf_tokenizer *tokenizer; /* NULL where none is given */
     mhf_signatures table;     /* MHF */
-    mhf_source *init;         /* NULL: fresh weights */
+    mhf_source *init;         /* weights to start from, or NULL */
 } mhf_run_inputs;
 
-/** Open tokenizer, init and table, and complete config->model (vocab_size, bos, eos, pad). A preset without a tokenizer
- * has V = 32768. Not collective: each rank by itself. */
-mhf_status mhf_run_resolve(mhf_run_config *config, mhf_run_inputs *out);
+/** Open tokenizer, init and table, and complete config->model (vocab_size, bos, eos, pad). With
+ * `resumed` all comes from that checkpoint and init is not opened. A preset without a tokenizer has
+ * V = 32768. Not collective: each rank by itself. */
+mhf_status mhf_run_resolve(mhf_run_config *config, const mhf_source *resumed, mhf_run_inputs *out);
 void mhf_run_inputs_free(mhf_run_inputs *inputs);
 
-/* ---- plan ------------------------------------------------------------------------------------------ */
+/* ---- plan
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct mhf_rank_plan {
     mhf_units units;
     double flops_share; /* of a token's FLOPs */
-    int64_t parameters, weights, gradients, moments, activations, messages; /* elements, then bytes */
+    int64_t parameters, weights, gradients, moments, activations,
+        messages; /* elements, then bytes */
     int64_t memory_bytes;
 } mhf_rank_plan;
 
 typedef struct mhf_plan {
     int stages, replicas;
-    int64_t total, embedding; /* parameters */
+    int64_t total, embedding;       /* parameters */
     double flops_per_token, bubble; /* bubble: share of a step in which a stage idles */
-    int32_t micro_batches;    /* a replica and step */
-    mhf_rank_plan *ranks;     /* [stages], the same for each replica (the largest) */
+    int32_t micro_batches;          /* a replica and step */
+    mhf_rank_plan *ranks;           /* [stages], the same for each replica (the largest) */
 } mhf_plan;
 
 /** What a grid would need, from the configuration alone: nothing of the model is allocated. */
 mhf_status mhf_plan_new(const mhf_run_config *config, int stages, int replicas, mhf_plan *out);
 void mhf_plan_free(mhf_plan *plan);
 
-/* ---- data order ---------------------------------------------------------------------------------------- */
+/* ---- data order
+ * ---------------------------------------------------------------------------------------- */
 
 typedef struct mhf_cursor mhf_cursor;
 
@@ -103,20 +108,22 @@ typedef struct mhf_cursor mhf_cursor;
 mhf_status mhf_cursor_new(const mhf_data_file *files, int32_t n, int64_t block, uint64_t seed,
                           mhf_cursor **out);
 void mhf_cursor_free(mhf_cursor *cursor);
-/** Store and block number within it of global block g; g must not fall below an earlier call's by more than the
- * caller's batch (it may be any for one store). */
+/** Store and block number within it of global block g; g must not fall below an earlier call's by
+ * more than the caller's batch (it may be any for one store). */
 mhf_status mhf_cursor_place(mhf_cursor *cursor, int64_t g, int32_t *store, int64_t *index);
-/** tokens [block] of global block g; first [block] (NULL: not wanted) the place where each token's document begins
- * within the block. */
+/** tokens [block] of global block g; first [block] (NULL: not wanted) the place where each token's
+ * document begins within the block. */
 mhf_status mhf_cursor_read(mhf_cursor *cursor, int64_t g, mhf_token *tokens, int32_t *first);
 /** Of all stores' tokens, in order. */
 uint64_t mhf_cursor_fingerprint(const mhf_cursor *cursor);
 const mhf_tokens_info *mhf_cursor_store_info(const mhf_cursor *cursor, int32_t store);
 
-/** Learning rate of step t = 0, 1, … of N: linear warm-up over w, then cosine to 0 (model.md §8). */
+/** Learning rate of step t = 0, 1, … of N: linear warm-up over w, then cosine to 0 (model.md §8).
+ */
 double mhf_learning_rate(double lr, int64_t t, int64_t warmup, int64_t steps);
 
-/* ---- the loop ---------------------------------------------------------------------------------------------- */
+/* ---- the loop
+ * ---------------------------------------------------------------------------------------------- */
 
 typedef enum mhf_resume { MHF_RESUME_AUTO, MHF_RESUME_EXACT, MHF_RESUME_NONE } mhf_resume;
 
@@ -127,8 +134,8 @@ typedef struct mhf_train_options {
     double stall_seconds; /* 0: no watchdog */
 } mhf_train_options;
 
-/** Newest checkpoint of the run folder that verifies; *out NULL where none. Refused ones are named by a warning.
- * Not collective. */
+/** Newest checkpoint of the run folder that verifies; *out NULL where none. Refused ones are named
+ * by a warning. Not collective. */
 mhf_status mhf_run_checkpoint(const char *run, mhf_source **out);
 /** Train. `resumed`: checkpoint to go on from, or NULL. MHF_E_STOPPED after a whole checkpoint on
  * request. Collective over the world, agreed. */

@@ -60,6 +60,11 @@ mhf_status mhf_narrow(int64_t value, const char *what, int32_t *out)
     return MHF_OK;
 }
 
+const char *mhf_build(void)
+{
+    return "mhf " MHF_VERSION ", compiler " __VERSION__;
+}
+
 double mhf_seconds(void)
 {
     struct timespec now;

@@ -19,7 +19,7 @@ void mhf_progress_start(mhf_progress *progress, const char *what, const char *un
 static void print_line(const mhf_progress *progress, double done, const char *note, double now)
 {
     double elapsed = now - progress->started;
-    double rate = elapsed > 0 ? done / elapsed : 0;
+    double rate = elapsed > 0 ? (done - progress->first) / elapsed : 0;
     char line[256];
     int n = snprintf(line, sizeof line, "%s: %.6g", progress->what, done);
     if (progress->total > 0)

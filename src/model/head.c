@@ -283,7 +283,9 @@ mhf_status head_run(const mhf_config *c, mhf_objective objective, const head_ten
                    .t = t};
         memcpy(h_of(&x, 0), hidden + first * d, (size_t)(x.n * d) * sizeof(float));
         MHF_TRY(chunk_forward(c, objective, w, table, next + first, scale, &x, losses));
-        chunk_backward(c, objective, w, dw, table, next + first, scale, &x, dhidden + first * d);
+        if (dhidden)
+            chunk_backward(c, objective, w, dw, table, next + first, scale, &x,
+                           dhidden + first * d);
     }
     return MHF_OK;
 }

@@ -218,10 +218,12 @@ static mhf_status run_head(mhf_stage *s, flight *slot, const mhf_batch *batch, c
     *losses = (mhf_losses){0};
     MHF_TRY(fill_next(s, batch, losses));
     mhf_rmsnorm(x, s->norm, N, d, (float)c->rms_norm_eps, s->normed, s->rstd);
-    float *dnormed = s->layer_work.dnormed; /* the layers' backward comes later */
+    float *dnormed =
+        batch->evaluate ? NULL : s->layer_work.dnormed; /* free: layers go back later */
     MHF_TRY(head_run(c, s->options.objective, &s->head, &s->d_head, s->table, s->normed, s->next, N,
                      (float)batch->scale, &s->head_work, dnormed, losses));
-    mhf_rmsnorm_backward(x, s->norm, s->rstd, dnormed, N, d, 0.0f, slot->dx, s->d_norm);
+    if (dnormed)
+        mhf_rmsnorm_backward(x, s->norm, s->rstd, dnormed, N, d, 0.0f, slot->dx, s->d_norm);
     return MHF_OK;
 }
 

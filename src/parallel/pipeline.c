@@ -126,14 +126,15 @@ void mhf_pipeline_run(const mhf_grid *grid, mhf_stage *stage, const mhf_config *
     mhf_status status = allocate(&r, n);
     if (status != MHF_OK)
         mhf_abort(status);
-    const int32_t warm_up = r.n_slots - 1;
+    const bool evaluate = n > 0 && batch[0].evaluate;
+    const int32_t warm_up = evaluate ? n : r.n_slots - 1;
     for (int32_t m = 0; m < warm_up && m < n; m++)
         forward(&r, m);
     for (int32_t m = warm_up; m < n; m++) {
         forward(&r, m);
         backward(&r, m - warm_up);
     }
-    for (int32_t m = n - warm_up < 0 ? 0 : n - warm_up; m < n; m++)
+    for (int32_t m = n - warm_up < 0 ? 0 : n - warm_up; m < n && !evaluate; m++)
         backward(&r, m);
     for (int i = 0; i < 2; i++) {
         wait_sent(&r, &r.sent_x[i]);

@@ -18,7 +18,8 @@ double mhf_gemm_rate(mhf_op a_op, mhf_op b_op, int64_t m, int64_t n, int64_t k, 
     /* The first run warms up; the best of the others is the machine's, the rest its neighbours'. */
     for (int run = 0; run < 3 || mhf_seconds() - start < seconds; run++) {
         const double before = mhf_seconds();
-        mhf_gemm(a_op, b_op, m, n, k, a, a_op == MHF_N ? k : m, b, b_op == MHF_N ? n : k, 0.0f, c, n);
+        mhf_gemm(a_op, b_op, m, n, k, a, a_op == MHF_N ? k : m, b, b_op == MHF_N ? n : k, 0.0f, c,
+                 n);
         const double rate = 2.0 * (double)m * (double)n * (double)k / (mhf_seconds() - before);
         best = run > 0 && rate > best ? rate : best;
     }

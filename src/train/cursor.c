@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
-/* The order of blocks: a function of (seed, global block number) alone, so that it is the same on any grid and
- * after any number of resumes. Epoch e of a store reads its blocks in a keyed permutation of (seed, e);
- * which store a block comes from is drawn by its global number. */
+/* The order of blocks: a function of (seed, global block number) alone, so that it is the same on
+ * any grid and after any number of resumes. Epoch e of a store reads its blocks in a keyed
+ * permutation of (seed, e); which store a block comes from is drawn by its global number. */
 #include <stdlib.h>
 
 #include "mhf/train.h"
@@ -51,8 +51,9 @@ mhf_status mhf_cursor_new(const mhf_data_file *files, int32_t n, int64_t block, 
         prints[1] = info->fingerprint;
         prints[0] = mhf_hash64(prints, sizeof prints);
         if (s->blocks == 0)
-            status = mhf_fail(MHF_E_DATA, "%s: holds %lld tokens, expected a block of %lld at least",
-                              files[i].file, (long long)info->n, (long long)block);
+            status =
+                mhf_fail(MHF_E_DATA, "%s: holds %lld tokens, expected a block of %lld at least",
+                         files[i].file, (long long)info->n, (long long)block);
     }
     c->fingerprint = prints[0];
     if (status != MHF_OK)
@@ -86,7 +87,8 @@ mhf_status mhf_cursor_place(mhf_cursor *c, int64_t g, int32_t *store, int64_t *i
     int64_t draw = g;
     *store = 0;
     if (c->n > 1) {
-        /* How many blocks of each store came before: counted forwards, from the start if need be. */
+        /* How many blocks of each store came before: counted forwards, from the start if need be.
+         */
         if (g < c->next) {
             c->next = 0;
             for (int32_t i = 0; i < c->n; i++)

@@ -31,12 +31,12 @@ static mhf_status plan_rank(const mhf_run_config *c, const mhf_registry *registr
         int64_t n = mhf_optimizer_elements(registry, m, units, replicas, replica);
         moments = n > moments ? n : moments;
     }
-    const mhf_stage_options options = {
-        .objective = c->objective,
-        .max_tokens = c->micro_batch * c->block,
-        .max_length = c->block,
-        .slots = mhf_pipeline_slots(stages, stage, plan->micro_batches),
-        .recompute = c->recompute};
+    const mhf_stage_options options = {.objective = c->objective,
+                                       .max_tokens = c->micro_batch * c->block,
+                                       .max_length = c->block,
+                                       .slots =
+                                           mhf_pipeline_slots(stages, stage, plan->micro_batches),
+                                       .recompute = c->recompute};
     const int64_t message = c->micro_batch * c->block * m->hidden_size * (int64_t)sizeof(float);
     r->weights = r->parameters * (int64_t)sizeof(float);
     r->gradients = gradients * (int64_t)sizeof(float);
@@ -45,8 +45,8 @@ static mhf_status plan_rank(const mhf_run_config *c, const mhf_registry *registr
     r->messages = 3 * message * ((stage > 0) + (stage < stages - 1));
     if (replicas > 1)
         r->messages += (int64_t)replicas * (16 << 20);
-    r->memory_bytes = r->weights + r->gradients + r->moments + r->activations + r->messages +
-                      process_bytes;
+    r->memory_bytes =
+        r->weights + r->gradients + r->moments + r->activations + r->messages + process_bytes;
     for (int32_t u = units.first; u <= units.last; u++)
         r->flops_share += mhf_unit_flops(m, u, c->block) / plan->flops_per_token;
     return MHF_OK;
@@ -59,8 +59,7 @@ mhf_status mhf_plan_new(const mhf_run_config *c, int stages, int replicas, mhf_p
     *out = (mhf_plan){.stages = stages, .replicas = replicas};
     MHF_TRY(mhf_config_check(&c->model));
     MHF_TRY(mhf_registry_new(&c->model, &registry));
-    mhf_status status =
-        mhf_registry_train_only(&registry, &c->model, c->trainable, c->n_trainable);
+    mhf_status status = mhf_registry_train_only(&registry, &c->model, c->trainable, c->n_trainable);
     out->total = registry.total;
     out->embedding = registry.embedding;
     for (int32_t u = 0; u <= c->model.num_hidden_layers + 1; u++)

@@ -5,10 +5,11 @@
 
 #include "settings.h"
 
-/* A model to start from brings its configuration; keys given beside it must agree. */
-static mhf_status take_config(mhf_run_config *c, const mhf_source *init)
+/* A model to go on or start from brings its configuration; keys given beside it must agree. */
+static mhf_status take_config(mhf_run_config *c, const mhf_source *base)
 {
-    const mhf_config *source = mhf_source_config(init);
+    const char *path = mhf_source_info_of(base)->path;
+    const mhf_config *source = mhf_source_config(base);
     const mhf_config asked = c->model;
     for (int i = 0; i < run_config_n_sizes; i++) {
         const size_key *size = &run_config_sizes[i];
@@ -16,16 +17,36 @@ static mhf_status take_config(mhf_run_config *c, const mhf_source *init)
         memcpy(&a, (const char *)&asked + size->offset, sizeof a);
         memcpy(&b, (const char *)source + size->offset, sizeof b);
         if (settings_given(c->settings, size->name) && a != b)
-            return mhf_fail(MHF_E_MISMATCH, "%s is %d, but the model in init %s has %d", size->name, a,
-                            c->init, b);
+            return mhf_fail(MHF_E_MISMATCH, "%s is %d, but the model in %s has %d", size->name, a,
+                            path, b);
     }
     if (settings_given(c->settings, "model.head") && asked.head != source->head)
-        return mhf_fail(MHF_E_MISMATCH, "model.head is not that of the model in init %s", c->init);
+        return mhf_fail(MHF_E_MISMATCH, "model.head is not that of the model in %s", path);
     c->model = *source;
     c->model.mask_documents |= asked.mask_documents;
     if (source->use_conditional_prob && !settings_given(c->settings, "train.objective"))
         c->objective = MHF_VOCABULARY;
     return MHF_OK;
+}
+
+/* The tokenizer given beside a model that brings its own must be the same. */
+static mhf_status open_tokenizer(const mhf_run_config *c, const mhf_source *base,
+                                 mhf_tokenizer **out)
+{
+    if (c->tokenizer)
+        MHF_TRY(mhf_tokenizer_load(c->tokenizer, NULL, out));
+    if (!base)
+        return MHF_OK;
+    mhf_tokenizer *own = NULL;
+    mhf_status status = mhf_source_tokenizer(base, &own);
+    if (status != MHF_OK)
+        return *out ? MHF_OK : status; /* a model without one: the given one serves */
+    if (*out && strcmp(mhf_tokenizer_sha256(*out), mhf_tokenizer_sha256(own)) != 0)
+        status = mhf_fail(MHF_E_MISMATCH, "tokenizer %s is not the one of the model in %s",
+                          c->tokenizer, mhf_source_info_of(base)->path);
+    mhf_tokenizer_free(*out);
+    *out = own;
+    return status;
 }
 
 static mhf_status take_tokenizer(mhf_run_config *c, const mhf_tokenizer *tokenizer)
@@ -51,11 +72,12 @@ static mhf_status check_table(const mhf_run_config *c, const mhf_signatures *tab
     const mhf_signature_options *o = &table->options;
     if (o->num_hashes != m->num_hashes || o->num_buckets != m->num_buckets ||
         o->num_lsh != m->num_lsh || table->rows != m->vocab_size)
-        return mhf_fail(MHF_E_MISMATCH,
-                        "%s holds a table of %d rows, H %d, B %d, LSH %d; the model has %d rows, H %d, "
-                        "B %d, LSH %d",
-                        name, table->rows, o->num_hashes, o->num_buckets, o->num_lsh, m->vocab_size,
-                        m->num_hashes, m->num_buckets, m->num_lsh);
+        return mhf_fail(
+            MHF_E_MISMATCH,
+            "%s holds a table of %d rows, H %d, B %d, LSH %d; the model has %d rows, H %d, "
+            "B %d, LSH %d",
+            name, table->rows, o->num_hashes, o->num_buckets, o->num_lsh, m->vocab_size,
+            m->num_hashes, m->num_buckets, m->num_lsh);
     if (tokenizer && *table->tokenizer_sha256 &&
         strcmp(table->tokenizer_sha256, mhf_tokenizer_sha256(tokenizer)) != 0)
         return mhf_fail(MHF_E_MISMATCH, "%s holds the table of another tokenizer", name);
@@ -81,36 +103,35 @@ static mhf_status build_table(const mhf_run_config *c, const mhf_tokenizer *toke
     return status;
 }
 
-static mhf_status take_table(const mhf_run_config *c, mhf_run_inputs *in)
+static mhf_status take_table(const mhf_run_config *c, const mhf_source *base, mhf_run_inputs *in)
 {
     if (c->model.head == MHF_HEAD_STANDARD)
         return MHF_OK;
-    if (in->init) {
-        MHF_TRY(mhf_source_signatures(in->init, &in->table));
-        return check_table(c, &in->table, NULL, c->init);
+    if (base) {
+        MHF_TRY(mhf_source_signatures(base, &in->table));
+        return check_table(c, &in->table, in->tokenizer, mhf_source_info_of(base)->path);
     }
     if (c->signatures_file) {
         MHF_TRY(mhf_signatures_read(c->signatures_file, &in->table));
         return check_table(c, &in->table, in->tokenizer, c->signatures_file);
     }
     if (!in->tokenizer)
-        return mhf_fail(MHF_E_CONFIG, "tokenizer is not given: the signature table is built from it");
+        return mhf_fail(MHF_E_CONFIG,
+                        "tokenizer is not given: the signature table is built from it");
     return build_table(c, in->tokenizer, &in->table);
 }
 
-mhf_status mhf_run_resolve(mhf_run_config *c, mhf_run_inputs *out)
+mhf_status mhf_run_resolve(mhf_run_config *c, const mhf_source *resumed, mhf_run_inputs *out)
 {
     *out = (mhf_run_inputs){0};
     mhf_status status = MHF_OK;
-    if (c->init) {
+    if (c->init && !resumed)
         status = mhf_source_open(c->init, &out->init);
-        if (status == MHF_OK)
-            status = take_config(c, out->init);
-    }
-    if (status == MHF_OK && c->tokenizer)
-        status = mhf_tokenizer_load(c->tokenizer, NULL, &out->tokenizer);
-    else if (status == MHF_OK && out->init)
-        status = mhf_source_tokenizer(out->init, &out->tokenizer);
+    const mhf_source *base = resumed ? resumed : out->init;
+    if (status == MHF_OK && base)
+        status = take_config(c, base);
+    if (status == MHF_OK)
+        status = open_tokenizer(c, base, &out->tokenizer);
     if (status == MHF_OK && out->tokenizer)
         status = take_tokenizer(c, out->tokenizer);
     if (status == MHF_OK && c->model.vocab_size == 0 &&
@@ -119,7 +140,7 @@ mhf_status mhf_run_resolve(mhf_run_config *c, mhf_run_inputs *out)
     if (status == MHF_OK)
         status = mhf_config_check(&c->model);
     if (status == MHF_OK)
-        status = take_table(c, out);
+        status = take_table(c, base, out);
     if (status != MHF_OK)
         mhf_run_inputs_free(out);
     return status;

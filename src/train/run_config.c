@@ -79,8 +79,8 @@ static mhf_status fill_model(const mhf_settings *s, mhf_config *c)
 static mhf_status fail_list(const mhf_settings *s, const char *name, const char *expected)
 {
     mhf_buf where = {0};
-    mhf_status status = mhf_fail(MHF_E_CONFIG, "%s: expected %s", settings_where(s, name, &where),
-                                 expected);
+    mhf_status status =
+        mhf_fail(MHF_E_CONFIG, "%s: expected %s", settings_where(s, name, &where), expected);
     mhf_buf_free(&where);
     return status;
 }
@@ -153,9 +153,10 @@ static mhf_status check_together(const mhf_run_config *c)
                         "data.block is %lld, expected at most model.max_position_embeddings %d",
                         (long long)c->block, c->model.max_position_embeddings);
     if (is(c->settings, "train.precision", "bfloat16"))
-        return mhf_fail(MHF_E_CONFIG,
-                        "train.precision is bfloat16, which this build does not have: expected auto or "
-                        "float32");
+        return mhf_fail(
+            MHF_E_CONFIG,
+            "train.precision is bfloat16, which this build does not have: expected auto or "
+            "float32");
     return MHF_OK;
 }
 

@@ -8,7 +8,8 @@
 /* Plain where YAML can't take it for anything else, else in double quotes. */
 static mhf_status print_scalar(const char *text, mhf_buf *out)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
     if (*text && *text != '-' && strspn(text, plain) == strlen(text))
         return mhf_buf_add_text(out, text);
     MHF_TRY(mhf_buf_add_text(out, "\""));
@@ -62,7 +63,8 @@ static mhf_status print_key(const setting *s, const key *k, bool origins, const 
     MHF_TRY(print_value(s->value, out));
     if (origins) {
         int pad = 44 - (int)(out->n - start);
-        MHF_TRY(mhf_buf_printf(out, "%*s # %s (%s)", pad > 0 ? pad : 0, "", s->origin.data, k->text));
+        MHF_TRY(
+            mhf_buf_printf(out, "%*s # %s (%s)", pad > 0 ? pad : 0, "", s->origin.data, k->text));
     }
     return mhf_buf_add_text(out, "\n");
 }
@@ -107,18 +109,20 @@ mhf_status mhf_run_config_same(const mhf_run_config *stored, const mhf_run_confi
         if (status == MHF_OK)
             status = print_value(after, &is);
         if (status == MHF_OK)
-            status = mhf_fail(MHF_E_MISMATCH,
-                              "the run was started with %s: %s and is now asked for %s: a run goes on "
-                              "as it began (--resume none with another run folder starts anew)",
-                              settings_keys[i].name, was.data, is.data);
+            status =
+                mhf_fail(MHF_E_MISMATCH,
+                         "the run was started with %s: %s and is now asked for %s: a run goes on "
+                         "as it began (--resume none with another run folder starts anew)",
+                         settings_keys[i].name, was.data, is.data);
         mhf_buf_free(&was);
         mhf_buf_free(&is);
         return status;
     }
     if (now->steps < stored->steps)
-        return mhf_fail(MHF_E_MISMATCH,
-                        "the run was started with train.steps: %lld and is now asked for %lld: steps may "
-                        "only grow",
-                        (long long)stored->steps, (long long)now->steps);
+        return mhf_fail(
+            MHF_E_MISMATCH,
+            "the run was started with train.steps: %lld and is now asked for %lld: steps may "
+            "only grow",
+            (long long)stored->steps, (long long)now->steps);
     return MHF_OK;
 }

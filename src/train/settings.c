@@ -10,7 +10,8 @@
 /* One row a key: name, type, range, choices, default, may it change on resuming, what it is. */
 const key settings_keys[] = {
     {"model.preset", KEY_CHOICE, 0, 0, "none|100m|500m|1b|3b", "none", false, "published geometry"},
-    {"model.head", KEY_CHOICE, 0, 0, "mhf|standard", "mhf", false, "hash decoder, or softmax over V"},
+    {"model.head", KEY_CHOICE, 0, 0, "mhf|standard", "mhf", false,
+     "hash decoder, or softmax over V"},
     {"model.num_hashes", KEY_INT, 1, MHF_MAX_HASHES, NULL, "4", false, "H"},
     {"model.num_buckets", KEY_INT, 2, 1 << 24, NULL, "16384", false, "B of each hash"},
     {"model.num_lsh", KEY_INT, 0, MHF_MAX_HASHES, NULL, "0", false, "coordinates that are LSH"},
@@ -87,8 +88,8 @@ bool settings_given(const mhf_settings *settings, const char *name)
 const char *settings_where(const mhf_settings *settings, const char *name, mhf_buf *out)
 {
     mhf_buf_clear(out);
-    if (mhf_buf_printf(out, "%s: key %s", settings->values[settings_find(name)].origin.data, name) !=
-        MHF_OK)
+    if (mhf_buf_printf(out, "%s: key %s", settings->values[settings_find(name)].origin.data,
+                       name) != MHF_OK)
         return name;
     return out->data;
 }
@@ -123,8 +124,9 @@ static mhf_status check_scalar(const key *k, const char *text, const char *origi
     case KEY_INT_OR_AUTO:
         if (strcmp(text, "auto") == 0 || is_number(k, text))
             return MHF_OK;
-        return mhf_fail(MHF_E_CONFIG, "%s: key %s is '%s', expected auto or a whole number from %g to %g",
-                        origin, k->name, text, k->low, k->high);
+        return mhf_fail(MHF_E_CONFIG,
+                        "%s: key %s is '%s', expected auto or a whole number from %g to %g", origin,
+                        k->name, text, k->low, k->high);
     case KEY_BOOL:
         if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
             return MHF_OK;
@@ -167,7 +169,8 @@ mhf_status settings_put(mhf_settings *settings, const char *name, json_t *value,
 mhf_status settings_new(mhf_settings **out)
 {
     MHF_TRY(mhf_new(out, 1, sizeof **out, "settings"));
-    mhf_status status = mhf_new(&(*out)->values, settings_n_keys, sizeof *(*out)->values, "settings");
+    mhf_status status =
+        mhf_new(&(*out)->values, settings_n_keys, sizeof *(*out)->values, "settings");
     for (int i = 0; status == MHF_OK && i < settings_n_keys; i++) {
         setting *s = &(*out)->values[i];
         s->value = json_string(settings_keys[i].start);

@@ -19,11 +19,11 @@ typedef enum key_type {
 typedef struct key {
     const char *name; /* "train.steps"; sectionless: "tokenizer" */
     key_type type;
-    double low, high;     /* of numbers */
-    const char *choices;  /* "product|vocabulary" */
-    const char *start;    /* default; "" where there is none */
-    bool may_change;      /* on resuming */
-    const char *text;     /* what it is, one line */
+    double low, high;    /* of numbers */
+    const char *choices; /* "product|vocabulary" */
+    const char *start;   /* default; "" where there is none */
+    bool may_change;     /* on resuming */
+    const char *text;    /* what it is, one line */
 } key;
 
 extern const key settings_keys[];
@@ -57,10 +57,12 @@ bool settings_given(const mhf_settings *settings, const char *name);
 const char *settings_where(const mhf_settings *settings, const char *name, mhf_buf *out);
 
 /* YAML text of nested mappings to settings; `name` stands in origins and messages. */
-mhf_status settings_parse_yaml(mhf_settings *settings, const char *yaml, size_t n, const char *name);
+mhf_status settings_parse_yaml(mhf_settings *settings, const char *yaml, size_t n,
+                               const char *name);
 /* One "key=value"; the value is YAML. */
 mhf_status settings_parse_set(mhf_settings *settings, const char *assignment);
-mhf_status settings_put(mhf_settings *settings, const char *name, json_t *value, const char *origin);
+mhf_status settings_put(mhf_settings *settings, const char *name, json_t *value,
+                        const char *origin);
 mhf_status settings_new(mhf_settings **out);
 void settings_free(mhf_settings *settings);
 

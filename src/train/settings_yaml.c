@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* YAML by libyaml, which keeps the line of every value: an origin that a struct binding would lose. */
+/* YAML by libyaml, which keeps the line of every value: an origin that a struct binding would lose.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -32,7 +33,8 @@ static mhf_status fail_at(const reader *r, const yaml_node_t *node, const char *
 static mhf_status value_of(reader *r, yaml_node_t *node, int depth, json_t **out)
 {
     *out = NULL;
-    /* The deepest value is [{file:, weight:}]; an alias can't make more of it than the file holds. */
+    /* The deepest value is [{file:, weight:}]; an alias can't make more of it than the file holds.
+     */
     if (depth > 2 || (node->type == YAML_MAPPING_NODE &&
                       node->data.mapping.pairs.top - node->data.mapping.pairs.start > 2))
         return fail_at(r, node, "expected a value, a list, or a list of {file:, weight:}");
@@ -64,7 +66,8 @@ static mhf_status value_of(reader *r, yaml_node_t *node, int depth, json_t **out
                 status = fail_at(r, left, "expected a key");
                 break;
             }
-            status = value_of(r, yaml_document_get_node(&r->document, pair->value), depth + 1, &part);
+            status =
+                value_of(r, yaml_document_get_node(&r->document, pair->value), depth + 1, &part);
             if (status == MHF_OK &&
                 json_object_set_new(value, (const char *)left->data.scalar.value, part) != 0)
                 status = fail_at(r, left, "not a key in UTF-8");
@@ -103,7 +106,8 @@ static mhf_status check_twice(reader *r, const yaml_node_t *mapping, const yaml_
         return fail_at(r, left, "expected a key");
     for (const yaml_node_pair_t *p = mapping->data.mapping.pairs.start; p < pair; p++) {
         const yaml_node_t *other = yaml_document_get_node(&r->document, p->key);
-        if (strcmp((const char *)other->data.scalar.value, (const char *)left->data.scalar.value) == 0) {
+        if (strcmp((const char *)other->data.scalar.value, (const char *)left->data.scalar.value) ==
+            0) {
             char text[256];
             snprintf(text, sizeof text, "key %.200s is given twice",
                      (const char *)left->data.scalar.value);
@@ -175,8 +179,8 @@ mhf_status settings_parse_set(mhf_settings *settings, const char *assignment)
         return settings_put(settings, name, json_string(""), "--set");
     MHF_TRY(load(&r, equals + 1, strlen(equals + 1)));
     yaml_node_t *root = yaml_document_get_root_node(&r.document);
-    mhf_status status = root ? put(&r, name, root)
-                             : settings_put(settings, name, json_string(""), "--set");
+    mhf_status status =
+        root ? put(&r, name, root) : settings_put(settings, name, json_string(""), "--set");
     yaml_document_delete(&r.document);
     return status;
 }

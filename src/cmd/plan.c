@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: ISC */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "mhf/train.h"
+#include "plan_text.h"
+#include "set_list.h"
+
+enum { KEY_GRID = 0x100, KEY_RANKS, KEY_RATES, KEY_JSON, KEY_SET };
+
+/* What a machine does, for the forecast of a step's time; from --rates or a guess that is said. */
+typedef struct rates {
+    double gflops; /* of one rank */
+    bool measured;
+} rates;
+
+typedef struct arguments {
+    mhf_common common;
+    const char *config, *rates_file;
+    set_list set;
+    int stages, replicas, ranks;
+    bool json;
+} arguments;
+
+static const struct argp_option options[] = {
+    {"grid", KEY_GRID, "PxD", 0, "Stages x replicas", 0},
+    {"ranks", KEY_RANKS, "N", 0, "Ranks: stages as the configuration says", 0},
+    {"rates", KEY_RATES, "FILE", 0,
+     "What `mhf bench --json` printed there: adds a forecast of speed", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "Set a configuration key over the file; may be repeated", 0},
+    {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
+    {0}};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    arguments *a = state->input;
+    char rest;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
+        return 0;
+    case KEY_GRID:
+        if (sscanf(value, "%dx%d%c", &a->stages, &a->replicas, &rest) != 2 || a->stages < 1 ||
+            a->replicas < 1 || a->stages > 100000 || a->replicas > 100000)
+            argp_error(state, "--grid is '%s', expected PxD, as 2x4", value);
+        return 0;
+    case KEY_RANKS:
+        if (sscanf(value, "%d%c", &a->ranks, &rest) != 1 || a->ranks < 1 || a->ranks > 10000000)
+            argp_error(state, "--ranks is '%s', expected a whole number", value);
+        return 0;
+    case KEY_RATES:
+        a->rates_file = value;
+        return 0;
+    case KEY_SET:
+        return set_list_add(&a->set, value);
+    case KEY_JSON:
+        a->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (a->config)
+            argp_error(state, "expected one CONFIG.yaml, found '%s' too", value);
+        a->config = value;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->config)
+            argp_error(state, "expected a CONFIG.yaml");
+        if ((a->stages > 0) == (a->ranks > 0))
+            argp_error(state, "expected --grid PxD or --ranks N");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static double mib(int64_t bytes)
+{
+    return (double)bytes / 1048576.0;
+}
+
+mhf_status plan_text(const mhf_run_config *config, const mhf_plan *plan, const char *prefix,
+                     mhf_buf *out)
+{
+    MHF_TRY(mhf_buf_printf(out, "%s%lld parameters: %lld of embedding, %lld others\n", prefix,
+                           (long long)plan->total, (long long)plan->embedding,
+                           (long long)(plan->total - plan->embedding)));
+    MHF_TRY(mhf_buf_printf(
+        out,
+        "%s%d stages x %d replicas; %lld tokens a step, %d micro-batches a replica; "
+        "%.4g GFLOP a token, bubble %.0f %%\n",
+        prefix, plan->stages, plan->replicas, (long long)(config->batch * config->block),
+        plan->micro_batches, plan->flops_per_token * 1e-9, 100 * plan->bubble));
+    MHF_TRY(mhf_buf_printf(out, "%s%5s %-24s %6s %9s %9s %9s %9s %9s %9s\n", prefix, "stage",
+                           "units", "work", "weights", "gradients", "moments", "activ.", "messages",
+                           "MiB a rank"));
+    for (int s = 0; s < plan->stages; s++) {
+        const mhf_rank_plan *r = &plan->ranks[s];
+        const bool encoder = r->units.first == 0;
+        const bool head = r->units.last == config->model.num_hidden_layers + 1;
+        char units[64];
+        snprintf(units, sizeof units, "%slayers %d-%d%s", encoder ? "encoder, " : "",
+                 encoder ? 1 : r->units.first, head ? r->units.last - 1 : r->units.last,
+                 head ? ", head" : "");
+        MHF_TRY(mhf_buf_printf(out, "%s%5d %-24s %5.1f%% %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f\n",
+                               prefix, s, units, 100 * r->flops_share, mib(r->weights),
+                               mib(r->gradients), mib(r->moments), mib(r->activations),
+                               mib(r->messages), mib(r->memory_bytes)));
+    }
+    return MHF_OK;
+}
+
+static mhf_status read_rates(const char *path, rates *out)
+{
+    json_t *o = NULL;
+    MHF_TRY(mhf_json_read(path, &o));
+    mhf_status status =
+        mhf_json_real_or(json_object_get(o, "gemm_peak_gflops"), "float32", path, &out->gflops);
+    double fraction = 0;
+    if (status == MHF_OK)
+        status = mhf_json_real_or(json_object_get(o, "step"), "fraction_of_gemm", path, &fraction);
+    json_decref(o);
+    if (status == MHF_OK && !(out->gflops > 0 && fraction > 0))
+        return mhf_fail(MHF_E_DATA, "%s: expected what 'mhf bench --json' prints", path);
+    out->gflops *= fraction;
+    out->measured = true;
+    return status;
+}
+
+/* Tokens a second: the slowest stage sets the pace, the bubble takes its share. */
+static double forecast(const mhf_plan *plan, const rates *r)
+{
+    double slowest = 0;
+    for (int s = 0; s < plan->stages; s++)
+        slowest = plan->ranks[s].flops_share > slowest ? plan->ranks[s].flops_share : slowest;
+    return plan->replicas * r->gflops * 1e9 * (1 - plan->bubble) /
+           (slowest * plan->flops_per_token);
+}
+
+static mhf_status plan_json(const mhf_plan *plan, const rates *r, mhf_buf *out)
+{
+    json_t *memory = json_array(), *stages = json_array();
+    for (int rank = 0; rank < plan->stages * plan->replicas; rank++)
+        json_array_append_new(memory, json_integer(plan->ranks[rank % plan->stages].memory_bytes));
+    for (int s = 0; s < plan->stages; s++) {
+        const mhf_rank_plan *p = &plan->ranks[s];
+        json_array_append_new(
+            stages, json_pack("{s:i,s:i,s:f,s:I,s:I,s:I,s:I,s:I}", "first_unit", p->units.first,
+                              "last_unit", p->units.last, "flops_share", p->flops_share, "weights",
+                              p->weights, "gradients", p->gradients, "moments", p->moments,
+                              "activations", p->activations, "messages", p->messages));
+    }
+    json_t *o = json_pack("{s:{s:I,s:I,s:I},s:o,s:{s:i,s:i},s:o,s:f,s:f,s:i}", "parameters",
+                          "total", plan->total, "embedding", plan->embedding, "non_embedding",
+                          plan->total - plan->embedding, "memory_bytes", memory, "grid", "stages",
+                          plan->stages, "replicas", plan->replicas, "stages", stages,
+                          "gflops_per_token", plan->flops_per_token * 1e-9, "bubble", plan->bubble,
+                          "micro_batches", plan->micro_batches);
+    if (!o)
+        return mhf_fail(MHF_E_NOMEM, "no memory for the plan");
+    if (r->measured)
+        json_object_set_new(o, "tokens_per_s", json_real(forecast(plan, r)));
+    mhf_status status = mhf_json_print(o, out);
+    json_decref(o);
+    return status == MHF_OK ? mhf_buf_add_text(out, "\n") : status;
+}
+
+/* V without opening more than a tokenizer: the key, the tokenizer, or the presets' 32,768. */
+static mhf_status complete_vocabulary(mhf_run_config *config)
+{
+    mhf_config *m = &config->model;
+    if (m->vocab_size == 0 && config->tokenizer &&
+        (mhf_file_exists(config->tokenizer) || mhf_dir_exists(config->tokenizer))) {
+        mhf_tokenizer *tokenizer;
+        MHF_TRY(mhf_tokenizer_load(config->tokenizer, NULL, &tokenizer));
+        m->vocab_size = (mhf_tokenizer_size(tokenizer) + 127) / 128 * 128;
+        mhf_tokenizer_free(tokenizer);
+    } else if (m->vocab_size == 0) {
+        m->vocab_size = 32768;
+        mhf_log(MHF_LOG_WARN, "there is no tokenizer to count: the plan takes 32768 rows");
+    }
+    return MHF_OK;
+}
+
+static mhf_status print_plan(const arguments *a, mhf_run_config *config)
+{
+    mhf_plan plan = {0};
+    mhf_buf text = {0};
+    rates r = {0};
+    const int stages = a->stages > 0 ? a->stages : config->stages;
+    const int replicas = a->stages > 0 ? a->replicas : a->ranks / stages;
+    if (a->ranks > 0 && a->ranks % stages != 0)
+        return mhf_fail(MHF_E_GRID, "parallel.stages is %d, which does not divide %d ranks", stages,
+                        a->ranks);
+    MHF_TRY(complete_vocabulary(config));
+    if (a->rates_file)
+        MHF_TRY(read_rates(a->rates_file, &r));
+    mhf_status status = mhf_plan_new(config, stages, replicas, &plan);
+    if (status == MHF_OK)
+        status = a->json ? plan_json(&plan, &r, &text) : plan_text(config, &plan, "", &text);
+    if (status == MHF_OK && !a->json && r.measured)
+        status = mhf_buf_printf(
+            &text, "about %.0f tokens/s: %.1f hours for %lld steps\n", forecast(&plan, &r),
+            (double)(config->steps * config->batch * config->block) / forecast(&plan, &r) / 3600,
+            (long long)config->steps);
+    if (status == MHF_OK)
+        status = mhf_command_print(&text);
+    mhf_plan_free(&plan);
+    mhf_buf_free(&text);
+    return status;
+}
+
+mhf_status mhf_cmd_plan(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
+    static const struct argp argp = {options,
+                                     parse_option,
+                                     "CONFIG.yaml",
+                                     "Parameters, stages and memory of a configuration on a grid; "
+                                     "allocates nothing of the model.",
+                                     children,
+                                     NULL,
+                                     NULL};
+    arguments a = {0};
+    mhf_run_config config = {0};
+    mhf_status status = mhf_command_parse(&argp, "mhf plan", argc, argv, &a, &a.common);
+    if (status == MHF_OK)
+        status = mhf_run_config_load(a.config, a.set.items, a.set.n, &config);
+    if (status == MHF_OK)
+        status = print_plan(&a, &config);
+    mhf_run_config_free(&config);
+    set_list_free(&a.set);
+    return status;
+}
