@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: ISC */
+/* mhf evaluate: likelihood and accuracy on a token store. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaded.h"
+#include "mhf/infer.h"
+#include "mhf/parallel.h"
+
+typedef struct arguments {
+    mhf_common common;
+    const char *model, *input;
+    mhf_normalize normalize;
+    bool json;
+    mhf_evaluate_options options;
+} arguments;
+
+enum { KEY_NORMALIZE = 0x2000, KEY_CALIBRATE, KEY_JSON, KEY_BLOCK, DEFAULT_BLOCK = 512 };
+
+static const struct argp_option options[] = {
+    {"input", 'i', "TOKENS.h5", 0, "The token store (required)", 0},
+    {"normalize", KEY_NORMALIZE, "RULE", 0,
+     "Probabilities are over the tokenizer's tokens (actual, default) or all rows (reference)", 0},
+    {"calibrate", KEY_CALIBRATE, NULL, 0, "Find the temperature with the lowest nats a token", 0},
+    {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
+    {"block", KEY_BLOCK, "N", 0, "Tokens of a block (default: the training's, else 512)", 0},
+    MHF_PRECISION_OPTION,
+    {0}};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
+        return 0;
+    case 'i':
+        a->input = value;
+        return 0;
+    case KEY_NORMALIZE:
+        if (mhf_normalize_parse(value, &a->normalize) != MHF_OK)
+            argp_error(state, "%s", mhf_error());
+        return 0;
+    case KEY_CALIBRATE:
+        a->options.calibrate = true;
+        return 0;
+    case KEY_JSON:
+        a->json = true;
+        return 0;
+    case KEY_BLOCK:
+        a->options.block = mhf_option_int("--block", value, 2, INT32_MAX, state);
+        return 0;
+    case MHF_KEY_PRECISION:
+        mhf_option_precision(value, state);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 0)
+            argp_error(state, "one MODEL is expected");
+        a->model = value;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->model)
+            argp_error(state, "MODEL is missing");
+        if (!a->input)
+            argp_error(state, "-i TOKENS.h5 is missing");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
+static const struct argp argp = {
+    options,  parse_option, "MODEL", "Likelihood and accuracy on a token store.",
+    children, NULL,         NULL};
+
+/* The block length of the training: `block: N` of the run's configuration, the only key of that
+ * name. */
+static int64_t trained_block(const char *run)
+{
+    for (const char *at = run; at && (at = strstr(at, "block:")) != NULL; at++) {
+        if (at > run && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+            continue;
+        long long n = strtoll(at + strlen("block:"), NULL, 10);
+        if (n >= 2 && n <= INT32_MAX)
+            return n;
+    }
+    return DEFAULT_BLOCK;
+}
+
+static mhf_status evaluate(arguments *a, const mhf_loaded *loaded, mhf_evaluation *result)
+{
+    int32_t positions = loaded->model->config.max_position_embeddings;
+    mhf_tokens *tokens = NULL;
+    if (a->options.block == 0) {
+        a->options.block = trained_block(loaded->info->run);
+        if (a->options.block > positions)
+            a->options.block = positions;
+    }
+    a->options.counted = mhf_counted_rows(loaded->model, loaded->tokenizer, a->normalize);
+    mhf_status status = mhf_agree(mhf_tokens_open(a->input, &tokens));
+    if (status == MHF_OK)
+        status = mhf_evaluate(loaded->model, loaded->tokenizer, tokens, &a->options, result);
+    if (status != MHF_OK && tokens)
+        (void)mhf_fail_within(status, "%s", a->input);
+    mhf_tokens_close(tokens);
+    return status;
+}
+
+/* A number, or null: JSON has no NaN (a store without any byte of text). */
+static mhf_status add_real(mhf_buf *out, const char *before, double value)
+{
+    MHF_TRY(mhf_buf_add_text(out, before));
+    return isfinite(value) ? mhf_buf_printf(out, "%.17g", value) : mhf_buf_add_text(out, "null");
+}
+
+static mhf_status print_json(const mhf_evaluation *e, mhf_buf *out)
+{
+    MHF_TRY(mhf_buf_printf(out, "{\"tokens\":%" PRId64 ",\"bytes\":%" PRId64, e->tokens, e->bytes));
+    MHF_TRY(add_real(out, ",\"nats_per_token\":", e->nats_per_token));
+    MHF_TRY(add_real(out, ",\"bits_per_byte\":", e->bits_per_byte));
+    MHF_TRY(add_real(out, ",\"accuracy\":", e->accuracy));
+    for (int32_t k = 0; k < e->n_losses; k++)
+        MHF_TRY(add_real(out, k == 0 ? ",\"losses\":[" : ",", e->losses[k]));
+    MHF_TRY(mhf_buf_add_text(out, "]"));
+    if (e->calibrated) {
+        MHF_TRY(add_real(out, ",\"temperature\":", e->temperature));
+        MHF_TRY(
+            add_real(out, ",\"calibrated\":{\"nats_per_token\":", e->calibrated_nats_per_token));
+        MHF_TRY(add_real(out, ",\"bits_per_byte\":", e->calibrated_bits_per_byte));
+        MHF_TRY(mhf_buf_add_text(out, "}"));
+    }
+    return mhf_buf_add_text(out, "}\n");
+}
+
+static mhf_status print_words(const mhf_evaluation *e, mhf_buf *out)
+{
+    MHF_TRY(mhf_buf_printf(out, "%" PRId64 " tokens, %" PRId64 " bytes\n", e->tokens, e->bytes));
+    MHF_TRY(mhf_buf_printf(out, "%-12s %10s %10s\n", "", "nats/token", "bits/byte"));
+    MHF_TRY(
+        mhf_buf_printf(out, "%-12s %10.4f %10.4f\n", "raw", e->nats_per_token, e->bits_per_byte));
+    if (e->calibrated)
+        MHF_TRY(mhf_buf_printf(out, "%-12s %10.4f %10.4f   at temperature %.4f\n", "calibrated",
+                               e->calibrated_nats_per_token, e->calibrated_bits_per_byte,
+                               e->temperature));
+    MHF_TRY(mhf_buf_printf(out, "accuracy %.4f\nlosses", e->accuracy));
+    for (int32_t k = 0; k < e->n_losses; k++)
+        MHF_TRY(mhf_buf_printf(out, " %.4f", e->losses[k]));
+    return mhf_buf_add_text(out, "\n");
+}
+
+mhf_status mhf_cmd_evaluate(int argc, char **argv)
+{
+    arguments a = {0};
+    mhf_loaded loaded = {0};
+    mhf_evaluation result;
+    mhf_buf out = {0};
+    MHF_TRY(mhf_command_parse(&argp, "mhf evaluate", argc, argv, &a, &a.common));
+    mhf_status status = mhf_loaded_open(a.model, &a.common, &loaded);
+    if (status == MHF_OK)
+        status = evaluate(&a, &loaded, &result);
+    if (status == MHF_OK) {
+        status = a.json ? print_json(&result, &out) : print_words(&result, &out);
+        if (status == MHF_OK)
+            status = mhf_command_print(&out);
+        status = mhf_agree(status);
+    }
+    mhf_buf_free(&out);
+    mhf_loaded_free(&loaded);
+    return status;
+}
