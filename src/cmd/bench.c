@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: ISC */
+#include "bench.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+
+#include "cmd.h"
+#include "mhf/tensor.h"
+#include "set_list.h"
+
+enum { KEY_SET = 0x100, KEY_TOKENS, KEY_JSON };
+
+typedef struct arguments {
+    mhf_common common;
+    const char *config;
+    set_list set;
+    int64_t tokens;
+    bool json;
+} arguments;
+
+static const struct argp_option options[] = {
+    {"set", KEY_SET, "KEY=VALUE", 0, "Set a configuration key over the file; may be repeated", 0},
+    {"tokens", KEY_TOKENS, "N", 0, "Tokens of the step (default 2048)", 0},
+    {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
+    {0}};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    arguments *a = state->input;
+    char *end;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
+        return 0;
+    case KEY_SET:
+        return set_list_add(&a->set, value);
+    case KEY_TOKENS:
+        a->tokens = strtol(value, &end, 10);
+        if (*end != 0 || a->tokens < 2 || a->tokens > 1 << 24)
+            argp_error(state, "--tokens is '%s', expected 2 to 16777216", value);
+        return 0;
+    case KEY_JSON:
+        a->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (a->config)
+            argp_error(state, "expected one CONFIG.yaml, found '%s' too", value);
+        a->config = value;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Without a file: the published 100M row with H 4, B 16384. */
+static mhf_status load_config(arguments *a, mhf_run_config *config)
+{
+    set_list set = {0};
+    int error = a->config ? 0 : set_list_add(&set, "model.preset=100m");
+    error |= set_list_add(&set, "data.block=512");
+    for (int32_t i = 0; i < a->set.n; i++)
+        error |= set_list_add(&set, a->set.items[i]);
+    mhf_status status = error ? mhf_fail(MHF_E_NOMEM, "no memory for the options")
+                              : mhf_run_config_load(a->config, set.items + (a->config ? 1 : 0),
+                                                    set.n - (a->config ? 1 : 0), config);
+    set_list_free(&set);
+    if (status == MHF_OK && config->model.vocab_size == 0)
+        config->model.vocab_size = 32768;
+    if (status == MHF_OK)
+        status = mhf_config_check(&config->model);
+    return status;
+}
+
+static mhf_status print_text(const bench_machine *machine, const bench_kernel *kernels, int n,
+                             const bench_step *step, mhf_buf *out)
+{
+    MHF_TRY(mhf_buf_printf(
+        out,
+        "engine %s, threads %d: float32 products %.1f GFLOP/s at best, memory %.1f "
+        "GB/s\n\n%-24s %10s %9s %9s %9s %8s\n",
+        mhf_engine_name(), mhf_engine_threads(), machine->gemm_peak * 1e-9,
+        machine->bandwidth * 1e-9, "kernel", "ms", "GFLOP", "GFLOP/s", "GB/s", "of limit"));
+    for (int i = 0; i < n; i++) {
+        const bench_kernel *k = &kernels[i];
+        MHF_TRY(mhf_buf_printf(out, "%-24s %10.3f %9.3f %9.1f %9.1f %7.0f%%\n", k->name,
+                               k->seconds * 1e3, k->flop * 1e-9, k->flop / k->seconds * 1e-9,
+                               k->bytes / k->seconds * 1e-9, 100 * k->fraction_of_limit));
+    }
+    return mhf_buf_printf(out,
+                          "\na training step of %lld tokens, float32: %.0f tokens/s, %.3f GFLOP a "
+                          "token, %.1f %% of the "
+                          "best product rate\npeak memory %.0f MiB; the plan said %.0f MiB\n",
+                          (long long)step->tokens, step->tokens_per_s, step->flops_per_token * 1e-9,
+                          100 * step->fraction_of_gemm, (double)step->peak_memory / 1048576,
+                          (double)step->planned_memory / 1048576);
+}
+
+static mhf_status print_json(const bench_machine *machine, const bench_kernel *kernels, int n,
+                             const bench_step *step, mhf_buf *out)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list,
+                              json_pack("{s:s,s:f,s:f,s:f,s:f}", "name", kernels[i].name, "seconds",
+                                        kernels[i].seconds, "gflop", kernels[i].flop * 1e-9,
+                                        "gbyte", kernels[i].bytes * 1e-9, "fraction_of_limit",
+                                        kernels[i].fraction_of_limit));
+    /* This build has no bfloat16 product: its rate is null. */
+    json_t *o =
+        json_pack("{s:s,s:i,s:{s:f,s:n},s:f,s:{s:s,s:I,s:f,s:f,s:f,s:I,s:I},s:o}", "engine",
+                  mhf_engine_name(), "threads", mhf_engine_threads(), "gemm_peak_gflops", "float32",
+                  machine->gemm_peak * 1e-9, "bfloat16", "bandwidth_gbs", machine->bandwidth * 1e-9,
+                  "step", "precision", "float32", "tokens", step->tokens, "tokens_per_s",
+                  step->tokens_per_s, "gflops_per_token", step->flops_per_token * 1e-9,
+                  "fraction_of_gemm", step->fraction_of_gemm, "peak_memory_bytes",
+                  step->peak_memory, "planned_memory_bytes", step->planned_memory, "kernels", list);
+    if (!o)
+        return mhf_fail(MHF_E_NOMEM, "no memory for the results");
+    mhf_status status = mhf_json_print(o, out);
+    json_decref(o);
+    return status == MHF_OK ? mhf_buf_add_text(out, "\n") : status;
+}
+
+static mhf_status measure(arguments *a, mhf_run_config *config)
+{
+    bench_machine machine;
+    bench_kernel kernels[BENCH_MAX_KERNELS];
+    bench_step step;
+    mhf_buf text = {0};
+    int n = 0;
+    const int64_t T = config->block < a->tokens ? config->block : a->tokens;
+    const int64_t N = a->tokens / T * T;
+    config->block = T;
+    config->batch = N / T;
+    if (config->micro_batch > config->batch)
+        config->micro_batch = config->batch;
+    MHF_TRY(bench_machine_measure(&machine));
+    /* The step first: its peak of memory is the process's. */
+    MHF_TRY(bench_step_measure(config, N, &machine, &step));
+    MHF_TRY(
+        bench_kernels_measure(&config->model, config->micro_batch * T, T, &machine, kernels, &n));
+    mhf_status status = a->json ? print_json(&machine, kernels, n, &step, &text)
+                                : print_text(&machine, kernels, n, &step, &text);
+    if (status == MHF_OK)
+        status = mhf_command_print(&text);
+    mhf_buf_free(&text);
+    return status;
+}
+
+mhf_status mhf_cmd_bench(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
+    static const struct argp argp = {
+        options,
+        parse_option,
+        "[CONFIG.yaml]",
+        "Rates of this machine's products and of a training step on one "
+        "rank, with random tokens and weights.",
+        children,
+        NULL,
+        NULL};
+    arguments a = {.tokens = 2048};
+    mhf_run_config config = {0};
+    int ranks;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MHF_TRY(mhf_command_parse(&argp, "mhf bench", argc, argv, &a, &a.common));
+    if (ranks > 1)
+        return mhf_fail(MHF_E_GRID, "mhf bench measures one rank, and there are %d", ranks);
+    mhf_status status = mhf_command_engine(&a.common, NULL);
+    if (status == MHF_OK)
+        status = load_config(&a, &config);
+    if (status == MHF_OK)
+        status = measure(&a, &config);
+    mhf_run_config_free(&config);
+    set_list_free(&a.set);
+    return status;
+}
