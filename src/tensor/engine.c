@@ -61,6 +61,8 @@ static bool is_open(const mhf_engine_candidate *c, const char *name)
 
 static const mhf_engine_candidate *fastest(const char *name)
 {
+    /* A later one must be clearly faster, or noise would choose between equals. */
+    const double margin = 1.03;
     const mhf_engine_candidate *best = NULL;
     double best_rate = 0.0;
     for (int i = 0; i < N_CANDIDATES; i++) {
@@ -69,7 +71,7 @@ static const mhf_engine_candidate *fastest(const char *name)
             continue;
         double rate = mhf_engine_measure(c);
         mhf_log(MHF_LOG_DEBUG, "engine %s: %.1f GF/s on one thread", c->name, rate);
-        if (rate > best_rate) {
+        if (rate > margin * best_rate) {
             best = c;
             best_rate = rate;
         }

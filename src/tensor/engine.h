@@ -42,5 +42,8 @@ void mhf_engine_prepare(const mhf_engine_candidate *candidate);
 
 void mhf_gemm_by(mhf_engine_kind kind, const mhf_gemm_call *call, int threads);
 void mhf_gemm_reference(const mhf_gemm_call *call, int threads);
+/** Few enough rows that reading B is what takes the time. */
+bool mhf_gemm_is_thin(const mhf_gemm_call *call);
+void mhf_gemm_thin(const mhf_gemm_call *call, int threads);
 
 #endif

@@ -77,6 +77,8 @@ static void run(const mhf_gemm_call *call, int threads)
         return;
     if (call->k <= 0)
         scale_rows(call->m, call->n, call->beta, call->c, call->ldc);
+    else if (mhf_engine_kind_of() != MHF_ENGINE_REFERENCE && mhf_gemm_is_thin(call))
+        mhf_gemm_thin(call, threads);
     else
         mhf_gemm_by(mhf_engine_kind_of(), call, threads);
 }

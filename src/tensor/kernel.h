@@ -22,7 +22,7 @@
 #endif
 #define MHF_INLINE static inline __attribute__((always_inline))
 
-/* Sums run in this many lanes, which are then added in order: the same order on every CPU. */
+/* Sums run in this many lanes, which are then added in a fixed order: the same on every CPU. */
 enum { MHF_LANES = 16, MHF_MAX_LANES = 32 };
 
 /** Threads for `work` element operations: 1 when it is small or inside a parallel region. */
@@ -66,12 +66,15 @@ MHF_INLINE float mhf_sigmoid(float x)
     return 1.0f / (1.0f + mhf_expf(-x));
 }
 
+/* Halves are added to each other until one lane is left. */
 MHF_INLINE float mhf_add_lanes(const float lane[MHF_LANES])
 {
-    float s = 0.0f;
-    for (int l = 0; l < MHF_LANES; l++)
-        s += lane[l];
-    return s;
+    float eight[8], four[4];
+    for (int l = 0; l < 8; l++)
+        eight[l] = lane[l] + lane[l + 8];
+    for (int l = 0; l < 4; l++)
+        four[l] = eight[l] + eight[l + 4];
+    return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 /** Σ x_i y_i. */

@@ -63,6 +63,7 @@ double mhf_engine_measure(const mhf_engine_candidate *candidate)
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
+        alarm(20); /* a child that hangs dies, and counts as not running here */
         mhf_engine_prepare(candidate);
         rate = rate_here(candidate->kind);
         ssize_t written = write(ends[1], &rate, sizeof rate);
@@ -75,7 +76,7 @@ double mhf_engine_measure(const mhf_engine_candidate *candidate)
             n = read(ends[0], &rate, sizeof rate);
         while (n < 0 && errno == EINTR);
         if (n != (ssize_t)sizeof rate)
-            rate = 0.0; /* the child died: an instruction this CPU lacks */
+            rate = 0.0; /* the child died, for want of an instruction or of time */
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
         }
     }

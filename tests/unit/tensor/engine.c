@@ -47,9 +47,11 @@ static void check_product(mhf_op a_op, mhf_op b_op, shape s, float beta, int64_t
 
 static void products(void)
 {
-    static const shape shapes[] = {{1, 1, 1},      {1, 61, 17},    {3, 17, 61},  {17, 3, 1},
-                                   {61, 1, 3},     {61, 61, 61},   {2, 64, 128}, {1, 1000, 61},
-                                   {61, 17, 1000}, {17, 1000, 61}, {4, 3, 1000}};
+    /* The last ones take the way for few rows, whole and with remainders. */
+    static const shape shapes[] = {{1, 1, 1},      {1, 61, 17},    {3, 17, 61},   {17, 3, 1},
+                                   {61, 1, 3},     {61, 61, 61},   {2, 64, 128},  {61, 17, 1000},
+                                   {17, 1000, 61}, {4, 3, 1000},   {1, 1000, 61}, {7, 61, 300},
+                                   {8, 300, 61},   {3, 1000, 517}, {5, 2100, 8}};
     for (size_t e = 0; e < sizeof engines / sizeof engines[0]; e++) {
         if (mhf_engine_start(engines[e], 2) != MHF_OK) {
             CU_ASSERT_STRING_EQUAL(engines[e], "onednn"); /* the only one that may be left out */
@@ -78,21 +80,31 @@ static void empty_products(void)
     CU_ASSERT_TRUE(c[0] == 0.0f && c[2] == 0.0f && c[3] == 0.0f);
 }
 
+static void check_bits_again(int64_t m, mhf_op b_op, int threads_again)
+{
+    enum { N = 1000, K = 517 };
+    int64_t ldb = b_op == MHF_N ? N : K;
+    float *a = random_floats(1, m * K, 1.0), *b = random_floats(2, N * K, 1.0);
+    float *c = zero_floats(m * N), *again = zero_floats(m * N);
+    mhf_gemm(MHF_N, b_op, m, N, K, a, K, b, ldb, 0.0f, c, N);
+    CHECK_OK(mhf_engine_start(mhf_engine_name(), threads_again));
+    mhf_gemm(MHF_N, b_op, m, N, K, a, K, b, ldb, 0.0f, again, N);
+    CHECK_SAME_BITS(c, again, m * N);
+    free(a);
+    free(b);
+    free(c);
+    free(again);
+}
+
 static void same_bits_again(void)
 {
-    enum { M = 61, N = 1000, K = 517 };
     for (size_t e = 0; e < sizeof engines / sizeof engines[0]; e++) {
         if (mhf_engine_start(engines[e], 2) != MHF_OK)
             continue;
-        float *a = random_floats(1, M * K, 1.0), *b = random_floats(2, N * K, 1.0);
-        float *c = zero_floats(M * N), *again = zero_floats(M * N);
-        mhf_gemm(MHF_N, MHF_T, M, N, K, a, K, b, K, 0.0f, c, N);
-        mhf_gemm(MHF_N, MHF_T, M, N, K, a, K, b, K, 0.0f, again, N);
-        CHECK_SAME_BITS(c, again, M * N);
-        free(a);
-        free(b);
-        free(c);
-        free(again);
+        check_bits_again(61, MHF_T, 2);
+        check_bits_again(7, MHF_T, 1); /* few rows: whatever the number of threads */
+        CHECK_OK(mhf_engine_start(engines[e], 2));
+        check_bits_again(7, MHF_N, 1);
     }
 }
 
