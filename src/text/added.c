@@ -140,6 +140,8 @@ static mhf_status add_token(mhf_passage *passage, const mhf_part *whole, int64_t
                             mhf_token id)
 {
     mhf_part part = {.id = id};
+    if (begin >= end) /* only white space that the token before has taken */
+        return MHF_OK;
     mhf_passage_origin(passage, whole->begin + begin, end - begin, &part.begin, &part.end);
     return mhf_passage_add_part(passage, part);
 }
