@@ -44,14 +44,26 @@ typedef struct mhf_score_request {
     int64_t n_context, n_continuation;
 } mhf_score_request;
 
+/* A context that was run: its keys, values and last state, which the next request with the same
+ * context takes over. The context is always run by itself, then the continuation after it, so that
+ * the bits are the same with and without. Zero-initialise. */
+typedef struct mhf_score_memory {
+    mhf_cache cache;
+    mhf_token *context; /* [n] */
+    int64_t n, capacity;
+    float *last; /* [d] */
+} mhf_score_memory;
+
+void mhf_score_memory_free(mhf_score_memory *memory);
+
 /** Sum of log P of the continuation, the whole cut on the left to max_length + 1 tokens as
  * lm-evaluation-harness does; token_logprobs [n_continuation] or NULL; *greedy: every token is the
- * arg-max of what counts, lowest id on ties.
+ * arg-max of what counts, lowest id on ties. memory: of the requests before, or NULL.
  * Errors  MHF_E_DATA for an empty context or continuation, or a continuation past max_length;
  *         MHF_E_NONFINITE. Not collective. */
 mhf_status mhf_score_one(const mhf_model *model, const mhf_score_request *request,
-                         const mhf_score_options *options, double *logprob, bool *greedy,
-                         double *token_logprobs);
+                         const mhf_score_options *options, mhf_score_memory *memory,
+                         double *logprob, bool *greedy, double *token_logprobs);
 /** Rolling log-likelihood of n tokens in disjoint windows of max_length, `prefix` before the first.
  * n = 0 gives 0. Not collective. */
 mhf_status mhf_score_rolling(const mhf_model *model, mhf_token prefix, const mhf_token *ids,

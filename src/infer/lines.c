@@ -52,12 +52,14 @@ static mhf_status find_lines(mhf_lines *lines)
     MHF_TRY(mhf_new(&lines->begin, most, sizeof *lines->begin, "lines"));
     MHF_TRY(mhf_new(&lines->length, most, sizeof *lines->length, "lines"));
     MHF_TRY(mhf_new(&lines->number, most, sizeof *lines->number, "lines"));
+    MHF_TRY(mhf_new(&lines->owner, most, sizeof *lines->owner, "lines"));
     for (int64_t number = 1; at < end; number++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t n = (size_t)((newline ? newline : end) - at);
         if (!is_blank(at, n)) {
             lines->begin[lines->n] = at;
             lines->length[lines->n] = n;
+            lines->owner[lines->n] = (int32_t)(lines->n % lines->n_ranks);
             lines->number[lines->n++] = number;
         }
         at = newline ? newline + 1 : end;
@@ -80,6 +82,7 @@ void mhf_lines_free(mhf_lines *lines)
     free(lines->begin);
     free(lines->length);
     free(lines->number);
+    free(lines->owner);
     *lines = (mhf_lines){0};
 }
 
@@ -123,7 +126,7 @@ static mhf_status interleave(const mhf_lines *lines, int64_t first, int64_t last
         at[r] = text + begin[r];
     mhf_status status = MHF_OK;
     for (int64_t i = first; status == MHF_OK && i < last; i++) {
-        int64_t r = i % lines->n_ranks;
+        int32_t r = lines->owner[i];
         status = take_line(&at[r], text + begin[r + 1], all);
     }
     free(at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* JSON lines in and out: every rank holds the whole input, deals with its share of the lines, and
- * rank 0 gets the answers back in order. Line i of the input is rank i mod n_ranks' work.
+ * rank 0 gets the answers back in order.
  */
 #ifndef MHF_INFER_LINES_H
 #define MHF_INFER_LINES_H
@@ -14,6 +14,7 @@ typedef struct mhf_lines {
     const char **begin;
     size_t *length;
     int64_t *number; /* from 1, blank lines counted */
+    int32_t *owner;  /* the rank that answers the line: i mod n_ranks unless the reader says so */
     int rank, n_ranks;
 } mhf_lines;
 

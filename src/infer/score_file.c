@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: ISC */
 /* Requests in JSON lines to answers in JSON lines. */
 #include <inttypes.h>
+#include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "lines.h"
 #include "mhf/infer.h"
 #include "mhf/parallel.h"
+#include "mhf/tensor.h"
+#include "units.h"
 
-/* One request of this rank, ready to be scored. */
+/* One request of this rank, ready to be scored, and what became of it. */
 typedef struct request {
     json_t *id;
     bool rolling, has_bytes;
     mhf_score_tokens tokens;
+    mhf_buf answer;
+    mhf_status status;
+    char *error; /* the sentence of a thread's failure */
 } request;
 
 typedef struct job {
@@ -21,7 +27,10 @@ typedef struct job {
     mhf_token prefix;
     int32_t size; /* token ids are below */
     mhf_lines lines;
-    request *requests; /* [lines.n], this rank's filled */
+    mhf_units_of_lines units;
+    request *requests;        /* [lines.n], this rank's filled */
+    mhf_score_memory *memory; /* [threads] */
+    int threads;
 } job;
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -136,12 +145,18 @@ out:
 
 static mhf_status read_requests(job *j)
 {
-    mhf_status status = mhf_new(&j->requests, j->lines.n, sizeof *j->requests, "requests");
-    int64_t i = j->lines.rank;
+    mhf_status status = mhf_units_cut(&j->lines, &j->units);
+    if (status == MHF_OK)
+        status = mhf_new(&j->requests, j->lines.n, sizeof *j->requests, "requests");
+    if (status == MHF_OK)
+        status = mhf_new(&j->memory, j->threads, sizeof *j->memory, "contexts");
+    MHF_TRY(mhf_agree(status));
+    int64_t i = 0;
     while (status == MHF_OK && i < j->lines.n) {
-        status = read_request(j, i, &j->requests[i]);
+        if (j->lines.owner[i] == j->lines.rank)
+            status = read_request(j, i, &j->requests[i]);
         if (status == MHF_OK)
-            i += j->lines.n_ranks;
+            i++;
     }
     return mhf_lines_agree(status, i);
 }
@@ -175,9 +190,8 @@ static mhf_status print_answer(const request *r, double logprob, bool greedy, co
     return mhf_buf_add_text(out, "}\n");
 }
 
-static mhf_status answer(const job *j, int64_t i, mhf_buf *out)
+static mhf_status answer(const job *j, request *r, mhf_score_memory *memory)
 {
-    const request *r = &j->requests[i];
     const mhf_score_tokens *t = &r->tokens;
     double logprob, *logp = NULL;
     bool greedy;
@@ -187,28 +201,69 @@ static mhf_status answer(const job *j, int64_t i, mhf_buf *out)
     mhf_status status =
         r->rolling ? mhf_score_rolling(j->model, j->prefix, one.continuation, one.n_continuation,
                                        j->options, &logprob, &greedy, logp)
-                   : mhf_score_one(j->model, &one, j->options, &logprob, &greedy, logp);
+                   : mhf_score_one(j->model, &one, j->options, memory, &logprob, &greedy, logp);
     if (status == MHF_OK)
-        status = print_answer(r, logprob, greedy, logp, out);
-    else
-        (void)mhf_fail_within(status, "%s line %" PRId64, j->lines.name, j->lines.number[i]);
+        status = print_answer(r, logprob, greedy, logp, &r->answer);
     free(logp);
     return status;
 }
 
-/* Lines [first, last): this rank's, then everybody's to rank 0. */
+/* The lines of a unit on the thread at hand; the error text is a thread's own, so it is kept. */
+static void answer_unit(const job *j, int64_t unit)
+{
+    mhf_score_memory *memory = &j->memory[omp_get_thread_num()];
+    for (int64_t i = j->units.begin[unit]; i < j->units.begin[unit + 1]; i++) {
+        request *r = &j->requests[i];
+        r->status = answer(j, r, memory);
+        if (r->status != MHF_OK)
+            r->error = strdup(mhf_error());
+    }
+}
+
+/* This rank's answers to lines [first, last) in order; *failed is the first line that has none. */
+static mhf_status take_answers(const job *j, int64_t first, int64_t last, mhf_buf *mine,
+                               int64_t *failed)
+{
+    mhf_status status = MHF_OK;
+    for (int64_t i = first; status == MHF_OK && i < last; i++) {
+        request *r = &j->requests[i];
+        *failed = i;
+        if (j->lines.owner[i] != j->lines.rank)
+            continue;
+        if (r->status != MHF_OK)
+            return mhf_fail(r->status, "%s line %" PRId64 ": %s", j->lines.name, j->lines.number[i],
+                            r->error ? r->error : "no memory");
+        status = mhf_buf_add(mine, r->answer.data, r->answer.n);
+        mhf_buf_free(&r->answer);
+    }
+    return status;
+}
+
+/* Units [first, last): this rank's, then everybody's to rank 0. */
 static mhf_status answer_round(const job *j, int64_t first, int64_t last, mhf_buf *mine,
                                mhf_buf *all)
 {
-    mhf_status status = MHF_OK;
-    int64_t i = first + j->lines.rank; /* first is a multiple of the number of ranks */
-    while (status == MHF_OK && i < last) {
-        status = answer(j, i, mine);
-        if (status == MHF_OK)
-            i += j->lines.n_ranks;
-    }
-    MHF_TRY(mhf_lines_agree(status, i));
+    int64_t failed = 0;
+#pragma omp parallel for num_threads(j->threads) schedule(dynamic)
+    for (int64_t unit = first; unit < last; unit++)
+        if (unit % j->lines.n_ranks == j->lines.rank)
+            answer_unit(j, unit);
+    first = j->units.begin[first];
+    last = j->units.begin[last];
+    mhf_status status = take_answers(j, first, last, mine, &failed);
+    MHF_TRY(mhf_lines_agree(status, failed));
     return mhf_lines_gather(&j->lines, first, last, mine, all);
+}
+
+/* The unit past a round that begins with unit `first`: a batch of lines a rank, whole units. */
+static int64_t round_end(const job *j, int64_t first)
+{
+    int64_t lines, last = first;
+    if (!mhf_mul(j->options->batch, j->lines.n_ranks, &lines))
+        return j->units.n;
+    while (last < j->units.n && j->units.begin[last] - j->units.begin[first] < lines)
+        last++;
+    return last;
 }
 
 static mhf_status answer_all(const job *j, mhf_buf *all)
@@ -217,18 +272,14 @@ static mhf_status answer_all(const job *j, mhf_buf *all)
     mhf_progress progress;
     mhf_progress_start(&progress, "score", "requests", (double)j->lines.n);
     mhf_status status = MHF_OK;
-    int64_t step, n = j->lines.n;
-    if (!mhf_mul(j->options->batch, j->lines.n_ranks, &step) || step > n)
-        step = n;
-    step += (j->lines.n_ranks - step % j->lines.n_ranks) % j->lines.n_ranks;
-    for (int64_t first = 0; status == MHF_OK && first < n; first += step) {
-        int64_t last = n - first < step ? n : first + step;
+    for (int64_t first = 0, last; status == MHF_OK && first < j->units.n; first = last) {
+        last = round_end(j, first);
         status = answer_round(j, first, last, &mine, all);
         if (j->lines.rank == 0)
-            mhf_progress_show(&progress, (double)last, NULL);
+            mhf_progress_show(&progress, (double)j->units.begin[last], NULL);
     }
     if (j->lines.rank == 0)
-        mhf_progress_end(&progress, (double)n);
+        mhf_progress_end(&progress, (double)j->lines.n);
     mhf_buf_free(&mine);
     return status;
 }
@@ -238,8 +289,14 @@ static void free_job(job *j)
     for (int64_t i = 0; j->requests && i < j->lines.n; i++) {
         json_decref(j->requests[i].id);
         free(j->requests[i].tokens.ids);
+        mhf_buf_free(&j->requests[i].answer);
+        free(j->requests[i].error);
     }
+    for (int t = 0; j->memory && t < j->threads; t++)
+        mhf_score_memory_free(&j->memory[t]);
     free(j->requests);
+    free(j->memory);
+    mhf_units_free(&j->units);
     mhf_lines_free(&j->lines);
 }
 
@@ -250,7 +307,8 @@ mhf_status mhf_score_file(const mhf_model *model, const mhf_tokenizer *tokenizer
              .tokenizer = tokenizer,
              .options = options,
              .prefix = mhf_prefix_token(model, tokenizer),
-             .size = mhf_counted_rows(model, tokenizer, MHF_ACTUAL)};
+             .size = mhf_counted_rows(model, tokenizer, MHF_ACTUAL),
+             .threads = mhf_engine_threads()};
     mhf_buf all = {0};
     mhf_status status = mhf_lines_read(in, &j.lines);
     if (status == MHF_OK)
