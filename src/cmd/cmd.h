@@ -24,8 +24,8 @@ typedef struct mhf_common {
  * {0}}; case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; */
 extern const struct argp mhf_common_argp;
 
-/** Parse on every rank; rank 0 alone prints help and usage errors (and leaves, as argp does).
- * Starts the log with common's level. MHF_E_USAGE on the other ranks. `name` is "mhf corpus". */
+/** Parse on every rank; after help or a usage error all leave, as argp does, and rank 0 alone
+ * prints. Starts the log with common's level. `name` is "mhf corpus". */
 mhf_status mhf_command_parse(const struct argp *argp, const char *name, int argc, char **argv,
                              void *input, const mhf_common *common);
 /** Rank 0 chooses the GEMM engine, every rank takes its choice. Collective. `stored`: the string of

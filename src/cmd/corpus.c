@@ -288,7 +288,7 @@ mhf_status mhf_cmd_corpus(int argc, char **argv)
     arguments a = {0};
     int rank;
     mhf_tokenizer *tokenizer = NULL;
-    MHF_TRY(mhf_agree(mhf_command_parse(&argp, "mhf corpus", argc, argv, &a, &a.common)));
+    MHF_TRY(mhf_command_parse(&argp, "mhf corpus", argc, argv, &a, &a.common));
     corpus_job job = {.holdout = a.holdout, .threads = mhf_command_threads(&a.common)};
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &job.n_ranks);

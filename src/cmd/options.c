@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 #include "cmd.h"
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,32 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 const struct argp mhf_common_argp = {options, parse_option, NULL, NULL, NULL, NULL, NULL};
 
+/* Every rank parses the same words and leaves alike on --help or a usage error: a rank that only
+ * kept silent would go on and wait for one that has left. So the others speak into the void
+ * instead. */
+static void mute(int kept[2])
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        kept[fd - 1] = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (nowhere >= 0)
+            dup2(nowhere, fd);
+    }
+    if (nowhere >= 0)
+        close(nowhere);
+}
+
+static void unmute(const int kept[2])
+{
+    fflush(stdout);
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (kept[fd - 1] < 0)
+            continue;
+        dup2(kept[fd - 1], fd);
+        close(kept[fd - 1]);
+    }
+}
+
 mhf_status mhf_command_parse(const struct argp *argp, const char *name, int argc, char **argv,
                              void *input, const mhf_common *common)
 {
@@ -74,7 +101,12 @@ mhf_status mhf_command_parse(const struct argp *argp, const char *name, int argc
         return mhf_fail(MHF_E_NOMEM, "no memory for the options");
     char *kept = argv[0];
     argv[0] = program;
-    error_t error = argp_parse(argp, argc, argv, rank == 0 ? 0 : ARGP_SILENT, NULL, input);
+    int streams[2] = {-1, -1};
+    if (rank != 0)
+        mute(streams);
+    error_t error = argp_parse(argp, argc, argv, 0, NULL, input);
+    if (rank != 0)
+        unmute(streams);
     argv[0] = kept;
     free(program);
     if (error)
