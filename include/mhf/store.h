@@ -230,5 +230,10 @@ mhf_status mhf_study_write(const char *path, const mhf_study_result *result);
 /** The root attribute "format" of an mhf HDF5 file, e.g. "mhf-tokens"; out[32]. MHF_E_DATA for
  * others. */
 mhf_status mhf_file_format(const char *path, char out[32]);
+/** Add the root's attributes, and a list "datasets" of {name, type, shape} (checksums left out), to
+ * a JSON object. Unsigned numbers past 2^63 become text. */
+mhf_status mhf_file_describe(const char *path, json_t *object);
+/** Read every dataset of an mhf HDF5 file against its checksums. */
+mhf_status mhf_file_verify(const char *path);
 
 #endif

@@ -125,6 +125,8 @@ typedef struct mhf_h5_data {
     char *piece;       /* one MiB */
 } mhf_h5_data;
 
+/** "uint8" … "float64". */
+const char *mhf_h5_type_name(mhf_h5_type type);
 bool mhf_h5_exists(const mhf_h5 *file, const char *path);
 /** Which of our types a dataset has. */
 mhf_status mhf_h5_type_of(const mhf_h5 *file, const char *path, mhf_h5_type *out);
@@ -158,6 +160,10 @@ typedef struct mhf_h5_names {
 /** Names of the members of a group, in order. */
 mhf_status mhf_h5_list(const mhf_h5 *file, const char *group, mhf_h5_names *out);
 void mhf_h5_names_free(mhf_h5_names *names);
+/** Paths of all datasets but those of checksums. */
+mhf_status mhf_h5_datasets(const mhf_h5 *file, mhf_h5_names *out);
+/** Names of an object's attributes. */
+mhf_status mhf_h5_attributes(const mhf_h5 *file, const char *object, mhf_h5_names *out);
 /** Read every dataset and check its checksums. */
 mhf_status mhf_h5_verify(const mhf_h5 *file);
 

@@ -42,7 +42,7 @@ static bool equals(hid_t found, mhf_h5_type type)
     return equal;
 }
 
-static const char *type_name(mhf_h5_type type)
+const char *mhf_h5_type_name(mhf_h5_type type)
 {
     static const char *const names[] = {"uint8", "uint16",  "uint32",   "uint64",  "int32",
                                         "int64", "float16", "bfloat16", "float32", "float64"};
@@ -81,7 +81,7 @@ static mhf_status check_type(const mhf_h5_data *data)
         H5Tclose(found);
     if (!equal)
         return mhf_fail(MHF_E_DATA, "%s: the type of %s is not %s", data->file->path.data,
-                        data->path.data, type_name(data->type));
+                        data->path.data, mhf_h5_type_name(data->type));
     return MHF_OK;
 }
 

@@ -156,19 +156,49 @@ static mhf_status verify_dataset(const mhf_h5 *file, const char *path, char *buf
     return status;
 }
 
+mhf_status mhf_h5_datasets(const mhf_h5 *file, mhf_h5_names *out)
+{
+    walk at = {out, MHF_OK};
+    *out = (mhf_h5_names){0};
+    if (H5Ovisit2(file->id, H5_INDEX_NAME, H5_ITER_INC, take_dataset, &at, H5O_INFO_BASIC) < 0) {
+        if (at.status == MHF_OK)
+            at.status = mhf_h5_fail(MHF_E_DATA, file, "can't walk through it");
+        mhf_h5_names_free(out);
+    }
+    return at.status;
+}
+
+static herr_t take_attribute(hid_t object, const char *name, const H5A_info_t *info, void *context)
+{
+    (void)object, (void)info;
+    walk *at = context;
+    at->status = add_name(at->names, "", name);
+    return at->status == MHF_OK ? 0 : -1;
+}
+
+mhf_status mhf_h5_attributes(const mhf_h5 *file, const char *object, mhf_h5_names *out)
+{
+    walk at = {out, MHF_OK};
+    hsize_t place = 0;
+    *out = (mhf_h5_names){0};
+    if (H5Aiterate_by_name(file->id, object, H5_INDEX_NAME, H5_ITER_INC, &place, take_attribute,
+                           &at, H5P_DEFAULT) < 0) {
+        if (at.status == MHF_OK)
+            at.status = mhf_h5_fail(MHF_E_DATA, file, "can't list the attributes of %s", object);
+        mhf_h5_names_free(out);
+    }
+    return at.status;
+}
+
 mhf_status mhf_h5_verify(const mhf_h5 *file)
 {
-    mhf_h5_names names = {0};
-    walk at = {&names, MHF_OK};
+    mhf_h5_names names;
     char *buffer = NULL;
-    if (H5Ovisit2(file->id, H5_INDEX_NAME, H5_ITER_INC, take_dataset, &at, H5O_INFO_BASIC) < 0 &&
-        at.status == MHF_OK)
-        at.status = mhf_h5_fail(MHF_E_DATA, file, "can't walk through it");
-    if (at.status == MHF_OK)
-        at.status = mhf_new(&buffer, MHF_H5_SUM_BYTES, 1, "a piece");
-    for (int64_t i = 0; at.status == MHF_OK && i < names.n; i++)
-        at.status = verify_dataset(file, names.names[i], buffer);
+    MHF_TRY(mhf_h5_datasets(file, &names));
+    mhf_status status = mhf_new(&buffer, MHF_H5_SUM_BYTES, 1, "a piece");
+    for (int64_t i = 0; status == MHF_OK && i < names.n; i++)
+        status = verify_dataset(file, names.names[i], buffer);
     free(buffer);
     mhf_h5_names_free(&names);
-    return at.status;
+    return status;
 }

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: ISC */
+/* mhf import: a Hugging Face directory to a checkpoint. Rank 0 works, tensor by tensor. */
+#include "cmd.h"
+
+#include <inttypes.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mhf/store.h"
+
+typedef struct arguments {
+    mhf_common common;
+    const char *folder, *output;
+} arguments;
+
+static const struct argp_option options[] = {
+    {"output", 'o', "MODEL.h5", 0, "The checkpoint to write (required)", 0}, {0}};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
+        return 0;
+    case 'o':
+        a->output = value;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (a->folder)
+            argp_error(state, "more than one HF_DIR: '%s'", value);
+        a->folder = value;
+        return 0;
+    case ARGP_KEY_END:
+        if (!a->folder)
+            argp_error(state, "HF_DIR is missing");
+        if (!a->output)
+            argp_error(state, "-o MODEL.h5 is missing");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
+static const struct argp argp = {
+    options,
+    parse_option,
+    "HF_DIR",
+    "Make a checkpoint of a Hugging Face directory (config.json, *.safetensors, tokenizer.json). "
+    "Its signature table is taken as it is and compared with what the rules give.",
+    children,
+    NULL,
+    NULL};
+
+/* ---- the table's report ------------------------------------------------------------------------
+ */
+
+static bool same_row(const mhf_signatures *a, const mhf_signatures *b, int32_t row)
+{
+    size_t H = (size_t)a->options.num_hashes;
+    return memcmp(a->ids + (size_t)row * H, b->ids + (size_t)row * H, H * sizeof *a->ids) == 0;
+}
+
+/* Compare the table's real tokens with those that `rule` gives. */
+static mhf_status report_rule(const mhf_signatures *table, const mhf_vocabulary *vocabulary,
+                              mhf_signature_rule rule, mhf_buf *out)
+{
+    mhf_signatures built = {0};
+    mhf_signature_options wanted = table->options;
+    wanted.rule = rule;
+    const char *name = mhf_signature_rule_name(rule);
+    if (mhf_signatures_build(vocabulary, &wanted, &built) != MHF_OK)
+        return mhf_buf_printf(out, "  rule %s: gives no table: %s\n", name, mhf_error());
+    int32_t different = 0, first = -1;
+    for (int32_t row = 0; row < table->size && row < built.size; row++) {
+        if (same_row(table, &built, row))
+            continue;
+        first = first < 0 ? row : first;
+        different++;
+    }
+    mhf_signatures_free(&built);
+    if (different == 0)
+        return mhf_buf_printf(out, "  rule %s: gives the same table\n", name);
+    return mhf_buf_printf(
+        out, "  rule %s: gives %" PRId32 " other rows, the first for token %" PRId32 " '%.*s'\n",
+        name, different, first, (int)vocabulary->lengths[first], vocabulary->pieces[first]);
+}
+
+static int32_t padding_in_use(const mhf_signatures *table)
+{
+    const int64_t H = table->options.num_hashes;
+    int32_t n = 0;
+    for (int64_t row = table->size; row < table->rows; row++) {
+        bool zero = true;
+        for (int64_t j = 0; j < H; j++)
+            zero = zero && table->ids[row * H + j] == 0;
+        n += !zero;
+    }
+    return n;
+}
+
+static mhf_status report_table(const mhf_signatures *table, const mhf_tokenizer *tokenizer,
+                               mhf_buf *out)
+{
+    mhf_vocabulary vocabulary = {0};
+    int32_t used = padding_in_use(table);
+    MHF_TRY(mhf_buf_printf(out, "signature table: H %d, B %d, LSH %d\n", table->options.num_hashes,
+                           table->options.num_buckets, table->options.num_lsh));
+    MHF_TRY(mhf_buf_printf(out, "  tokens: %d, duplicates: %d\n", table->size, table->duplicates));
+    MHF_TRY(mhf_buf_printf(out, "  padding rows: %d, ", table->rows - table->size));
+    MHF_TRY(used == 0 ? mhf_buf_add_text(out, "all zero\n")
+                      : mhf_buf_printf(out, "%d of them not zero\n", used));
+    mhf_status status = mhf_vocabulary_of(tokenizer, &vocabulary);
+    if (status == MHF_OK) {
+        vocabulary.pad = table->pad;
+        status = report_rule(table, &vocabulary, MHF_RULE_UNIQUE, out);
+    }
+    if (status == MHF_OK)
+        status = report_rule(table, &vocabulary, MHF_RULE_REFERENCE, out);
+    mhf_vocabulary_free(&vocabulary);
+    return status;
+}
+
+static mhf_status report_model(const mhf_config *config, const mhf_tokenizer *tokenizer,
+                               mhf_buf *out)
+{
+    mhf_registry registry;
+    MHF_TRY(mhf_registry_new(config, &registry));
+    mhf_status status = mhf_buf_printf(
+        out, "parameters: %" PRId64 ", of them embedding %" PRId64 "; tokenizer: %d tokens\n",
+        registry.total, registry.embedding, mhf_tokenizer_size(tokenizer));
+    mhf_registry_free(&registry);
+    return status;
+}
+
+/* ---- work on rank 0
+ * ------------------------------------------------------------------------------ */
+
+static mhf_status import(const char *output, mhf_source *source)
+{
+    const mhf_config *config = mhf_source_config(source);
+    mhf_tokenizer *tokenizer = NULL;
+    mhf_signatures table = {0};
+    mhf_carried carried = {0};
+    mhf_buf report = {0};
+    bool hashed = config->head == MHF_HEAD_MHF;
+    mhf_checkpoint_meta meta = {.program_build = "mhf " MHF_VERSION, .carried = &carried};
+    mhf_status status = mhf_source_tokenizer(source, &tokenizer);
+    if (status == MHF_OK && hashed)
+        status = mhf_source_signatures(source, &table);
+    if (status == MHF_OK)
+        status = mhf_source_carried(source, &carried);
+    meta.tokenizer = tokenizer;
+    meta.table = hashed ? &table : NULL;
+    if (status == MHF_OK)
+        status = mhf_checkpoint_import(source, output, &meta);
+    if (status == MHF_OK)
+        status = report_model(config, tokenizer, &report);
+    if (status == MHF_OK && hashed)
+        status = report_table(&table, tokenizer, &report);
+    if (status == MHF_OK)
+        status = mhf_command_print(&report);
+    mhf_buf_free(&report);
+    mhf_carried_free(&carried);
+    mhf_signatures_free(&table);
+    mhf_tokenizer_free(tokenizer);
+    return status;
+}
+
+mhf_status mhf_cmd_import(int argc, char **argv)
+{
+    arguments a = {0};
+    int rank;
+    MHF_TRY(mhf_command_parse(&argp, "mhf import", argc, argv, &a, &a.common));
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank != 0)
+        return MHF_OK;
+    double start = mhf_seconds();
+    mhf_source *source;
+    MHF_TRY(mhf_source_open(a.folder, &source));
+    mhf_status status = mhf_source_info_of(source)->is_checkpoint
+                            ? mhf_fail(MHF_E_USAGE, "%s: is no Hugging Face directory", a.folder)
+                            : import(a.output, source);
+    mhf_source_close(source);
+    if (status == MHF_OK)
+        mhf_log(MHF_LOG_INFO, "wrote %s in %.1f s", a.output, mhf_seconds() - start);
+    return status;
+}
