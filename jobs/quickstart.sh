@@ -51,7 +51,7 @@ times=$out/times.tsv
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_io=romio321
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader
 export OMP_NUM_THREADS=1
-run_mhf() { mpirun --bind-to none -n "$ranks" "$mhf" "$@"; }
+run_mhf() { mpirun --quiet --bind-to none -n "$ranks" "$mhf" "$@"; }
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -116,7 +116,7 @@ step corpus "$out/tokens.h5" \
 step corpus "$out/holdout.h5" \
     run_mhf corpus "$out/tokenizer.json" -o "$out/holdout.h5" "$out/text/holdout.txt"
 step signatures "$out/signatures.h5" run_mhf signatures "$out/tokenizer.json" \
-    --hashes 4 --buckets 1024 -o "$out/signatures.h5"
+    --hashes 4 --buckets 1008 -o "$out/signatures.h5"
 
 if [ "$long" ]; then
     tokens=$($python -c 'import h5py, sys; print(len(h5py.File(sys.argv[1])["tokens"]))' \
