@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* Locality-sensitive coordinates (model.md §1): tokens with alike spellings get alike ids. */
+/* Locality-sensitive coordinates: tokens with alike spellings get alike ids. */
 #ifndef MHF_HASH_LSH_H
 #define MHF_HASH_LSH_H
 

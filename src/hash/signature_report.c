@@ -170,11 +170,11 @@ static mhf_status report_pair(const mhf_signatures *table, const columns *c, int
                                                        : (double)c->n / (o->num_buckets - 1);
     poisson_interval(expected, &low, &high);
     *within = low <= found && found <= high;
-    return mhf_buf_printf(out, "  %5d %5d  %8lld  %10.2f  %7lld..%-7lld%s\n", a, b,
-                          (long long)found, expected, (long long)low, (long long)high,
+    return mhf_buf_printf(out, "  %5d %5d  %8lld  %10.2f  %7lld..%lld%s\n", a, b, (long long)found,
+                          expected, (long long)low, (long long)high,
                           *within       ? ""
-                          : found < low ? " below"
-                                        : " above");
+                          : found < low ? ", below"
+                                        : ", above");
 }
 
 /* Greatest common divisor of m and 2^65 + 1. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* Building the signature table (model.md §1), and taking one as it is. */
+/* Building the signature table, and taking one as it is. */
 #include "mhf/hash.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum {
     ROW_MULTIPLE = 128, /* rows are padded to it, as the models' matrices are */
-    MAX_HASHES = 256,   /* far above any use; bounds what a wrong option can ask for */
+    MAX_HASHES = 64,    /* of the model too; bounds what a wrong option can ask for */
     NAME_BYTES = 64,    /* of a token, in an error */
 };
 
@@ -98,10 +98,10 @@ static mhf_status find_free(const mhf_vocabulary *v, const mhf_signature_options
     }
     size_t n = v->lengths[id] < NAME_BYTES ? v->lengths[id] : NAME_BYTES;
     return mhf_fail(MHF_E_EXHAUSTED,
-                    "token %d '%.*s': no id of the last coordinate is free: %d of %lld are taken "
-                    "by tokens with the same first %d ids; use more buckets or hash functions%s",
+                    "token %d '%.*s' finds no free id in the last coordinate: %d of %lld are taken "
+                    "by tokens that share its other ids; use more buckets or hash functions%s",
                     id, (int)n, v->pieces[id], mhf_taken_ids_count(taken, prefix), (long long)ids,
-                    o->num_hashes - 1, o->rule == MHF_RULE_UNIQUE ? ", or --rule reference" : "");
+                    o->rule == MHF_RULE_UNIQUE ? ", or --rule reference" : "");
 }
 
 static mhf_status give_signature(const mhf_vocabulary *v, const mhf_signature_options *o,

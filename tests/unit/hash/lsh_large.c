@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: ISC */
+// label: full
 /* The LSH ablation's tables over 32,768 tokens: the largest products of the hash room. */
 #include "tables.h"
 

@@ -42,7 +42,7 @@ static void test_correlated(void)
     report(MOST, (mhf_signature_options){.num_hashes = 3, .num_buckets = 132}, &text);
     check_says(&text, "warning:", true);
     check_says(&text, "B-1 = 131 shares the factor 131 with 2^65+1", true);
-    check_says(&text, " above\n", true);
+    check_says(&text, ", above\n", true);
     report(MOST, (mhf_signature_options){.num_hashes = 3, .num_buckets = 128}, &text);
     check_says(&text, "warning:", false);
     check_says(&text, "2^65+1", false);

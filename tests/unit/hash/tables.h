@@ -82,6 +82,12 @@ static inline void near_ties_read(const char *path, near_ties *out)
     out->n = out->token_coord.shape[0];
 }
 
+static inline void near_ties_free(near_ties *ties)
+{
+    npy_free(&ties->token_coord);
+    npy_free(&ties->second);
+}
+
 /* May coordinate j of the token be `id`? The re-hashed last one may when an earlier one is a tie.
  */
 static inline bool near_ties_allow(const near_ties *ties, int64_t token, int32_t j, bool rehashed,
@@ -192,8 +198,7 @@ static inline void check_table_rule(const table_row *row, mhf_signature_rule rul
     }
     mhf_signatures_free(&table);
     npy_free(&ids);
-    npy_free(&ties.token_coord);
-    npy_free(&ties.second);
+    near_ties_free(&ties);
     pieces_free(&p);
 }
 
