@@ -17,12 +17,13 @@ double mhf_cosine(const float *a, const float *b, int64_t n);
 double mhf_pearson(const double *x, const double *y, int64_t n);
 /** Spearman's rho: Pearson's r of average ranks. */
 mhf_status mhf_spearman(const double *x, const double *y, int64_t n, double *rho);
-/** 95 % percentile bootstrap intervals over pairs: `draws` resamples keyed by seed, the same pairs
- * at every call of one n; pearson and spearman get {low, high}. Resamples without a correlation
- * (one side constant) are left out; NaN when none has one. O(draws·n) after sorting, threads share
- * the draws, the result does not depend on them. */
-mhf_status mhf_bootstrap(const double *x, const double *y, int64_t n, int64_t draws, uint64_t seed,
-                         double pearson[2], double spearman[2]);
+/** 95 % percentile bootstrap intervals over pairs, of x [layers, n] against y [n]: `draws`
+ * resamples keyed by seed, the same for every layer; interval [layers, 2 (pearson, spearman), 2
+ * (low, high)]. Resamples without a correlation (one side constant) are left out; NaN when none has
+ * one. O(draws·n·layers) after sorting; threads share the draws, the result does not depend on
+ * them. */
+mhf_status mhf_bootstrap(const double *x, const double *y, int64_t layers, int64_t n, int64_t draws,
+                         uint64_t seed, double *interval);
 
 /* ---- word pairs
  * ---------------------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ void mhf_study_free(mhf_study_result *result);
 mhf_status mhf_study_table(const mhf_study_result *result, mhf_buf *out);
 /** Append study.tsv: a line a layer. */
 mhf_status mhf_study_tsv(const mhf_study_result *result, mhf_buf *out);
-/** Append pairs.tsv: a line a pair, with its similarity at every layer. */
-mhf_status mhf_study_pairs_tsv(const mhf_study_result *result, mhf_buf *out);
+/** Append similarities.tsv: a line a pair, with its similarity at every layer. */
+mhf_status mhf_study_similarities_tsv(const mhf_study_result *result, mhf_buf *out);
 
 #endif

@@ -22,7 +22,8 @@ enum { KEY_PAIRS = 0x2000, KEY_POOLING, KEY_TEMPLATE, KEY_SEED, KEY_DRAWS, KEY_T
 
 static const struct argp_option options[] = {
     {"pairs", KEY_PAIRS, "PAIRS.tsv", 0, "Word, word, human score (required)", 0},
-    {"output", 'o', "DIR", 0, "Folder for study.h5, study.tsv, pairs.tsv, states.h5 (required)", 0},
+    {"output", 'o', "DIR", 0,
+     "Folder for study.h5, study.tsv, similarities.tsv, states.h5 (required)", 0},
     {"pooling", KEY_POOLING, "KIND", 0, "mean (default), last or first token of a word", 0},
     {"template", KEY_TEMPLATE, "TEXT", 0, "What a word is set into at its {}; default \"{}\"", 0},
     {"seed", KEY_SEED, "S", 0, "Seed of the bootstrap (default 42)", 0},
@@ -265,9 +266,9 @@ static mhf_status write_result(const char *folder, const mhf_study_result *resul
         status = write_text(folder, "study.tsv", &text);
     mhf_buf_clear(&text);
     if (status == MHF_OK)
-        status = mhf_study_pairs_tsv(result, &text);
+        status = mhf_study_similarities_tsv(result, &text);
     if (status == MHF_OK)
-        status = write_text(folder, "pairs.tsv", &text);
+        status = write_text(folder, "similarities.tsv", &text);
     mhf_buf_free(&text);
     mhf_buf_free(&path);
     return status;

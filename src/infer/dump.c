@@ -10,8 +10,17 @@
 #include "mhf/tensor.h"
 #include "pool.h"
 
-/* Pooled rows that are written together. */
-enum { ROWS = 256 };
+/* Pooled rows that are written together; elements of states that are held at once, unless one item
+ * alone has more. */
+enum { ROWS = 256, MOST_STATES = 1 << 28 };
+
+/* An item at hand. */
+typedef struct slot {
+    float **layers; /* [L+2] states of the item, NULL where not wanted */
+    float *states;  /* [n_layers, longest, d] */
+    mhf_status status;
+    char *error; /* the sentence of a thread's failure */
+} slot;
 
 typedef struct job {
     const mhf_model *model;
@@ -21,24 +30,48 @@ typedef struct job {
     mhf_pool pool;
     mhf_states_writer *writer;
     int64_t d;
-    float **layers; /* [L+2] states of the item at hand, NULL where not wanted */
-    float *states;  /* [n_layers, longest, d] */
-    float *rows;    /* [n_layers, ROWS, d] */
+    slot *slots; /* [n_slots] items that run at once */
+    int threads, n_slots;
+    float *rows; /* [n_layers, ROWS, d] */
 } job;
+
+static mhf_status make_slot(const job *j, int64_t each, slot *out)
+{
+    MHF_TRY(mhf_new(&out->layers, j->model->config.num_hidden_layers + 2, sizeof *out->layers,
+                    "layers"));
+    MHF_TRY(
+        mhf_new(&out->states, j->options->n_layers * each, sizeof *out->states, "hidden states"));
+    for (int32_t i = 0; i < j->options->n_layers; i++)
+        out->layers[j->options->layers[i]] = out->states + i * each;
+    return MHF_OK;
+}
 
 static mhf_status make_scratch(job *j)
 {
-    int64_t each;
+    int64_t each, all;
     j->d = j->model->config.hidden_size;
-    if (!mhf_mul(j->pool.longest, j->d, &each) ||
-        !mhf_mul(each, j->options->n_layers, &(int64_t){0}))
+    j->threads = mhf_engine_threads();
+    if (!mhf_mul(j->pool.longest, j->d, &each) || !mhf_mul(each, j->options->n_layers, &all))
         return mhf_fail(MHF_E_NOMEM, "the states of an item don't fit in memory");
-    MHF_TRY(
-        mhf_new(&j->layers, j->model->config.num_hidden_layers + 2, sizeof *j->layers, "layers"));
-    MHF_TRY(mhf_new(&j->states, j->options->n_layers * each, sizeof *j->states, "hidden states"));
-    for (int32_t i = 0; i < j->options->n_layers; i++)
-        j->layers[j->options->layers[i]] = j->states + i * each;
+    j->n_slots = j->threads;
+    while (j->n_slots > 1 && all > MOST_STATES / j->n_slots)
+        j->n_slots--;
+    MHF_TRY(mhf_new(&j->slots, j->n_slots, sizeof *j->slots, "items"));
+    for (int t = 0; t < j->n_slots; t++)
+        MHF_TRY(make_slot(j, each, &j->slots[t]));
     return mhf_new(&j->rows, j->options->n_layers * ROWS * j->d, sizeof *j->rows, "pooled states");
+}
+
+static void free_job(job *j)
+{
+    for (int t = 0; j->slots && t < j->n_slots; t++) {
+        free(j->slots[t].layers);
+        free(j->slots[t].states);
+        free(j->slots[t].error);
+    }
+    free(j->slots);
+    free(j->rows);
+    mhf_pool_free(&j->pool);
 }
 
 /* What goes to the file must be a number there. */
@@ -64,36 +97,61 @@ static mhf_status put(const job *j, const float *rows, int64_t stride, int64_t f
     return MHF_OK;
 }
 
-static mhf_status run_item(const job *j, int64_t item, int64_t held)
+/* Runs on any thread: the file is not touched. */
+static mhf_status run_item(const job *j, int64_t item, const slot *s)
 {
-    const mhf_pool *pool = &j->pool;
-    int64_t first = (int64_t)pool->offsets[item], n = (int64_t)pool->offsets[item + 1] - first;
+    int64_t first = (int64_t)j->pool.offsets[item];
+    int64_t n = (int64_t)j->pool.offsets[item + 1] - first;
     if (n > 0)
-        MHF_TRY(mhf_model_forward(j->model, pool->ids + first, n, NULL, j->layers, NULL));
+        MHF_TRY(mhf_model_forward(j->model, j->pool.ids + first, n, NULL, s->layers, NULL));
     for (int32_t i = 0; i < j->options->n_layers; i++) {
-        const float *states = j->layers[j->options->layers[i]];
-        MHF_TRY(check_states(j, item, j->options->layers[i], states, n * j->d));
-        if (j->options->pooling != MHF_POOL_NONE)
-            mhf_pool_row(pool, item, j->options->pooling, states, j->d,
-                         j->rows + (i * ROWS + held) * j->d);
+        int32_t layer = j->options->layers[i];
+        MHF_TRY(check_states(j, item, layer, s->layers[layer], n * j->d));
     }
-    if (j->options->pooling == MHF_POOL_NONE)
-        return put(j, j->states, pool->longest, first, n);
     return MHF_OK;
 }
 
-/* Items [begin, end), which are this rank's. */
+static void run_item_here(const job *j, int64_t item, slot *s)
+{
+    s->status = run_item(j, item, s);
+    if (s->status != MHF_OK)
+        s->error = strdup(mhf_error());
+}
+
+/* Take an item that has run; its pooled row becomes row `held` of those to be written. */
+static mhf_status take_item(const job *j, int64_t item, const slot *s, int64_t held)
+{
+    const mhf_pool *pool = &j->pool;
+    int64_t first = (int64_t)pool->offsets[item], n = (int64_t)pool->offsets[item + 1] - first;
+    if (s->status != MHF_OK)
+        return mhf_fail(s->status, "%s", s->error ? s->error : "no memory");
+    if (j->options->pooling == MHF_POOL_NONE)
+        return put(j, s->states, pool->longest, first, n);
+    for (int32_t i = 0; i < j->options->n_layers; i++)
+        mhf_pool_row(pool, item, j->options->pooling, s->layers[j->options->layers[i]], j->d,
+                     j->rows + (i * ROWS + held) * j->d);
+    return MHF_OK;
+}
+
+/* Items [begin, end), which are this rank's: as many at once as there are slots. The team is as
+ * large as it can be even for one item, so that products stay within a thread. */
 static mhf_status run_items(const job *j, int64_t begin, int64_t end)
 {
     int64_t held = 0;
-    for (int64_t item = begin; item < end; item++) {
-        MHF_TRY(run_item(j, item, held));
-        held++;
-        if (held < ROWS && item + 1 < end)
-            continue;
-        if (j->options->pooling != MHF_POOL_NONE)
-            MHF_TRY(put(j, j->rows, ROWS, item + 1 - held, held));
-        held = 0;
+    for (int64_t item = begin; item < end; item += j->n_slots) {
+        int n = end - item < j->n_slots ? (int)(end - item) : j->n_slots;
+#pragma omp parallel for num_threads(j->threads) schedule(dynamic)
+        for (int i = 0; i < n; i++)
+            run_item_here(j, item + i, &j->slots[i]);
+        for (int i = 0; i < n; i++) {
+            MHF_TRY(take_item(j, item + i, &j->slots[i], held));
+            held++;
+            if (held < ROWS && item + i + 1 < end)
+                continue;
+            if (j->options->pooling != MHF_POOL_NONE)
+                MHF_TRY(put(j, j->rows, ROWS, item + i + 1 - held, held));
+            held = 0;
+        }
     }
     return MHF_OK;
 }
@@ -173,9 +231,6 @@ mhf_status mhf_dump_items(const mhf_model *model, const mhf_tokenizer *tokenizer
                            first_item(&j.pool, rank + 1, n_ranks));
         status = mhf_states_writer_finish(j.writer, status);
     }
-    mhf_pool_free(&j.pool);
-    free(j.layers);
-    free(j.states);
-    free(j.rows);
+    free_job(&j);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <mpi.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,142 +32,158 @@ typedef struct job {
     const mhf_evaluate_options *options;
     int64_t n_blocks, n_tokens;
     int64_t H, B, width; /* coordinates; logits of one; logits that count */
-    /* Scratch of a chunk. */
-    mhf_token *ids;               /* [block] */
-    float *hidden;                /* [block, d] */
-    float *z_block;               /* [H, CHUNK, B] */
-    float *s;                     /* [CHUNK, width] logits of tokens */
-    float *p;                     /* [CHUNK, width] their softmax */
-    float *lse, *at;              /* [CHUNK] */
-    mhf_calibration *calibration; /* [CHUNK] */
 } job;
+
+/* What a thread works with. */
+typedef struct scratch {
+    float *hidden;   /* [block, d] */
+    float *z_block;  /* [H, CHUNK, B] */
+    float *s;        /* [CHUNK, width] logits of tokens */
+    float *p;        /* [CHUNK, width] their softmax */
+    float *lse, *at; /* [CHUNK] */
+} scratch;
+
+/* A block at hand and what it adds. */
+typedef struct work {
+    int64_t first, n;
+    mhf_token *ids; /* [block] */
+    sums sums;
+    mhf_status status;
+    char *error; /* the sentence of a thread's failure */
+} work;
 
 static bool is_mhf(const job *j)
 {
     return j->model->config.head == MHF_HEAD_MHF;
 }
 
-static mhf_status make_scratch(job *j)
+static mhf_status make_scratch(const job *j, scratch *out)
 {
     int64_t d = j->model->config.hidden_size, block = j->options->block;
-    MHF_TRY(mhf_new(&j->ids, block, sizeof *j->ids, "a block"));
-    MHF_TRY(mhf_new(&j->hidden, block * d, sizeof *j->hidden, "hidden states"));
-    MHF_TRY(mhf_new(&j->z_block, j->H * CHUNK * j->B, sizeof *j->z_block, "logits"));
-    MHF_TRY(mhf_new(&j->s, CHUNK * j->width, sizeof *j->s, "logits of tokens"));
-    MHF_TRY(mhf_new(&j->p, CHUNK * j->width, sizeof *j->p, "probabilities"));
-    MHF_TRY(mhf_new(&j->lse, CHUNK, sizeof *j->lse, "normalisers"));
-    MHF_TRY(mhf_new(&j->at, CHUNK, sizeof *j->at, "logits of targets"));
-    return mhf_new(&j->calibration, CHUNK, sizeof *j->calibration, "calibration");
+    MHF_TRY(mhf_new(&out->hidden, block * d, sizeof *out->hidden, "hidden states"));
+    MHF_TRY(mhf_new(&out->z_block, j->H * CHUNK * j->B, sizeof *out->z_block, "logits"));
+    MHF_TRY(mhf_new(&out->s, CHUNK * j->width, sizeof *out->s, "logits of tokens"));
+    MHF_TRY(mhf_new(&out->p, CHUNK * j->width, sizeof *out->p, "probabilities"));
+    MHF_TRY(mhf_new(&out->lse, CHUNK, sizeof *out->lse, "normalisers"));
+    return mhf_new(&out->at, CHUNK, sizeof *out->at, "logits of targets");
 }
 
-static void free_scratch(job *j)
+static void free_scratch(scratch *s)
 {
-    free(j->ids);
-    free(j->hidden);
-    free(j->z_block);
-    free(j->s);
-    free(j->p);
-    free(j->lse);
-    free(j->at);
-    free(j->calibration);
+    free(s->hidden);
+    free(s->z_block);
+    free(s->s);
+    free(s->p);
+    free(s->lse);
+    free(s->at);
 }
 
 /* ---- a chunk of positions
  * ------------------------------------------------------------------------ */
 
 /* s [n, width] from the coordinates' logits z. */
-static void fill_logits(const job *j, float *const *z, int64_t n)
+static void fill_logits(const job *j, const scratch *c, float *const *z, int64_t n)
 {
     if (is_mhf(j)) {
         mhf_vocabulary_logits((const float *const *)z, j->model->table.ids, n, j->H, j->B, j->width,
-                              1.0f, j->s);
+                              1.0f, c->s);
         return;
     }
     for (int64_t t = 0; t < n; t++)
-        memcpy(j->s + t * j->width, z[0] + t * j->B, (size_t)j->width * sizeof *j->s);
+        memcpy(c->s + t * j->width, z[0] + t * j->B, (size_t)j->width * sizeof *c->s);
 }
 
 /* Per-coordinate losses of the training; the logits z become probabilities. */
-static void add_losses(const job *j, float *const *z, const mhf_token *target, int64_t n, sums *out)
+static void add_losses(const job *j, const scratch *c, float *const *z, const mhf_token *target,
+                       int64_t n, sums *out)
 {
     for (int64_t k = 0; k < j->H; k++) {
         for (int64_t t = 0; t < n; t++) {
             int64_t label = target[t];
             if (is_mhf(j))
                 label = j->model->table.ids[label * j->H + k];
-            j->at[t] = z[k][t * j->B + label];
+            c->at[t] = z[k][t * j->B + label];
         }
-        mhf_softmax(z[k], n, j->B, j->B, j->lse);
+        mhf_softmax(z[k], n, j->B, j->B, c->lse);
         for (int64_t t = 0; t < n; t++)
-            out->losses[k] += (double)j->lse[t] - (double)j->at[t];
+            out->losses[k] += (double)c->lse[t] - (double)c->at[t];
     }
 }
 
 /* Sums for every temperature of the grid; p becomes exp(s/16) up to a factor. */
-static void add_calibration(const job *j, const mhf_token *target, int64_t n, sums *out)
+static void add_calibration(const job *j, const scratch *c, const mhf_token *target, int64_t n,
+                            sums *out)
 {
     for (int64_t i = 0; i < n * j->width; i++)
-        j->p[i] = j->s[i] / 16.0f;
-    mhf_softmax(j->p, n, j->width, j->width, NULL);
-#pragma omp parallel for schedule(static)
-    for (int64_t t = 0; t < n; t++) {
-        j->calibration[t] = (mhf_calibration){0};
-        mhf_calibration_add(j->s + t * j->width, j->p + t * j->width, j->width,
-                            j->s[t * j->width + target[t]], &j->calibration[t]);
-    }
+        c->p[i] = c->s[i] / 16.0f;
+    mhf_softmax(c->p, n, j->width, j->width, NULL);
     for (int64_t t = 0; t < n; t++)
-        for (int i = 0; i < MHF_GRID; i++) {
-            out->calibration.f[i] += j->calibration[t].f[i];
-            out->calibration.slope[i] += j->calibration[t].slope[i];
-        }
+        mhf_calibration_add(c->s + t * j->width, c->p + t * j->width, j->width,
+                            c->s[t * j->width + target[t]], &out->calibration);
 }
 
-static mhf_status add_chunk(const job *j, const float *hidden, const mhf_token *target, int64_t n,
-                            sums *out)
+static mhf_status add_chunk(const job *j, const scratch *c, const float *hidden,
+                            const mhf_token *target, int64_t n, sums *out)
 {
     float *z[MHF_MAX_HASHES];
     for (int64_t k = 0; k < j->H; k++)
-        z[k] = j->z_block + k * CHUNK * j->B;
+        z[k] = c->z_block + k * CHUNK * j->B;
     MHF_TRY(mhf_model_head(j->model, hidden, n, z));
-    fill_logits(j, z, n);
-    add_losses(j, z, target, n, out);
-    memcpy(j->p, j->s, (size_t)(n * j->width) * sizeof *j->p);
-    mhf_softmax(j->p, n, j->width, j->width, j->lse);
+    fill_logits(j, c, z, n);
+    add_losses(j, c, z, target, n, out);
+    memcpy(c->p, c->s, (size_t)(n * j->width) * sizeof *c->p);
+    mhf_softmax(c->p, n, j->width, j->width, c->lse);
     for (int64_t t = 0; t < n; t++) {
-        const float *row = j->s + t * j->width;
-        out->nats += (double)j->lse[t] - (double)row[target[t]];
+        const float *row = c->s + t * j->width;
+        out->nats += (double)c->lse[t] - (double)row[target[t]];
         out->correct += mhf_arg_max(row, (int32_t)j->width) == target[t];
         out->bytes += mhf_tokenizer_bytes(j->tokenizer, target[t]);
     }
     out->targets += (double)n;
     if (j->options->calibrate)
-        add_calibration(j, target, n, out);
+        add_calibration(j, c, target, n, out);
     return MHF_OK;
 }
 
 /* ---- a block ----------------------------------------------------------------------------------
  */
 
-static mhf_status add_block(const job *j, int64_t block, sums *out)
+static mhf_status read_block(const job *j, int64_t block, work *out)
 {
-    int64_t first = block * j->options->block, d = j->model->config.hidden_size;
-    int64_t n = j->n_tokens - first < j->options->block ? j->n_tokens - first : j->options->block;
-    MHF_TRY(mhf_tokens_read(j->tokens, first, n, j->ids));
-    for (int64_t i = 0; i < n; i++)
-        if (j->ids[i] < 0 || j->ids[i] >= j->width)
+    out->first = block * j->options->block;
+    out->n = j->n_tokens - out->first;
+    if (out->n > j->options->block)
+        out->n = j->options->block;
+    MHF_TRY(mhf_tokens_read(j->tokens, out->first, out->n, out->ids));
+    for (int64_t i = 0; i < out->n; i++)
+        if (out->ids[i] < 0 || out->ids[i] >= j->width)
             return mhf_fail(MHF_E_DATA,
                             "token %d at place %" PRId64 " is past the vocabulary of %" PRId64,
-                            j->ids[i], first + i, j->width);
-    if (n < 2)
-        return MHF_OK;
-    MHF_TRY(mhf_model_forward(j->model, j->ids, n - 1, NULL, NULL, j->hidden));
-    for (int64_t t = 0; t < n - 1; t += CHUNK)
-        MHF_TRY(add_chunk(j, j->hidden + t * d, j->ids + t + 1,
-                          n - 1 - t < CHUNK ? n - 1 - t : CHUNK, out));
-    if (!isfinite(out->nats))
-        return mhf_fail(MHF_E_NONFINITE, "the loss of the block at token %" PRId64 " is %g", first,
-                        out->nats);
+                            out->ids[i], out->first + i, j->width);
     return MHF_OK;
+}
+
+static mhf_status run_block(const job *j, const scratch *c, work *w)
+{
+    int64_t d = j->model->config.hidden_size, n = w->n - 1; /* the last position has no target */
+    if (n < 1)
+        return MHF_OK;
+    MHF_TRY(mhf_model_forward(j->model, w->ids, n, NULL, NULL, c->hidden));
+    for (int64_t t = 0; t < n; t += CHUNK)
+        MHF_TRY(add_chunk(j, c, c->hidden + t * d, w->ids + t + 1, n - t < CHUNK ? n - t : CHUNK,
+                          &w->sums));
+    if (!isfinite(w->sums.nats))
+        return mhf_fail(MHF_E_NONFINITE, "the loss of the block at token %" PRId64 " is %g",
+                        w->first, w->sums.nats);
+    return MHF_OK;
+}
+
+/* The error text is a thread's own, so it is kept. */
+static void run_block_here(const job *j, const scratch *threads, work *w)
+{
+    w->status = run_block(j, &threads[omp_get_thread_num()], w);
+    if (w->status != MHF_OK)
+        w->error = strdup(mhf_error());
 }
 
 /* ---- all blocks, dealt to ranks, added in order
@@ -182,52 +199,94 @@ static void add_sums(sums *total, const sums *part)
     memcpy(total, values, sizeof values);
 }
 
-/* ROUND blocks a rank: block first + i·n_ranks + rank is the rank's i-th. Rank 0 adds them up in
- * order. */
-static mhf_status run_round(const job *j, int64_t first, int rank, int n_ranks, sums *mine,
-                            sums *all, sums *total)
+/* This rank's part of the rounds. */
+typedef struct share {
+    int rank, n_ranks, threads;
+    scratch *scratch; /* [threads] */
+    work *work;       /* [ROUND] */
+    sums *mine, *all; /* [ROUND], rank 0: [n_ranks, ROUND] */
+} share;
+
+static mhf_status share_new(const job *j, share *out)
+{
+    MPI_Comm_rank(MPI_COMM_WORLD, &out->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &out->n_ranks);
+    out->threads = mhf_engine_threads() < ROUND ? mhf_engine_threads() : ROUND;
+    int64_t gathered = out->rank == 0 ? (int64_t)ROUND * out->n_ranks : 0;
+    MHF_TRY(mhf_new(&out->scratch, out->threads, sizeof *out->scratch, "scratch"));
+    MHF_TRY(mhf_new(&out->work, ROUND, sizeof *out->work, "blocks"));
+    MHF_TRY(mhf_new(&out->mine, ROUND, sizeof *out->mine, "sums"));
+    MHF_TRY(mhf_new(&out->all, gathered, sizeof *out->all, "sums"));
+    for (int t = 0; t < out->threads; t++)
+        MHF_TRY(make_scratch(j, &out->scratch[t]));
+    for (int i = 0; i < ROUND; i++)
+        MHF_TRY(mhf_new(&out->work[i].ids, j->options->block, sizeof(mhf_token), "a block"));
+    return MHF_OK;
+}
+
+static void share_free(share *s)
+{
+    for (int t = 0; s->scratch && t < s->threads; t++)
+        free_scratch(&s->scratch[t]);
+    for (int i = 0; s->work && i < ROUND; i++) {
+        free(s->work[i].ids);
+        free(s->work[i].error);
+    }
+    free(s->scratch);
+    free(s->work);
+    free(s->mine);
+    free(s->all);
+}
+
+/* ROUND blocks a rank: first + i·n_ranks + rank is the rank's i-th. Rank 0 adds them up in order.
+ */
+static mhf_status run_round(const job *j, int64_t first, const share *s, sums *total)
 {
     mhf_status status = MHF_OK;
-    memset(mine, 0, ROUND * sizeof *mine);
-    for (int64_t i = 0; status == MHF_OK && i < ROUND; i++) {
-        int64_t block = first + i * n_ranks + rank;
-        if (block < j->n_blocks)
-            status = add_block(j, block, &mine[i]);
+    int n = 0;
+    memset(s->mine, 0, ROUND * sizeof *s->mine);
+    for (; status == MHF_OK && n < ROUND && first + n * s->n_ranks + s->rank < j->n_blocks; n++) {
+        s->work[n].sums = (sums){0};
+        status = read_block(j, first + n * s->n_ranks + s->rank, &s->work[n]);
+    }
+    if (status == MHF_OK) {
+#pragma omp parallel for num_threads(s->threads) schedule(dynamic)
+        for (int i = 0; i < n; i++)
+            run_block_here(j, s->scratch, &s->work[i]);
+    }
+    for (int i = 0; status == MHF_OK && i < n; i++) {
+        s->mine[i] = s->work[i].sums;
+        if (s->work[i].status != MHF_OK)
+            status = mhf_fail(s->work[i].status, "%s",
+                              s->work[i].error ? s->work[i].error : "no memory");
     }
     MHF_TRY(mhf_agree(status));
-    MPI_Gather(mine, ROUND * N_SUMS, MPI_DOUBLE, all, ROUND * N_SUMS, MPI_DOUBLE, 0,
+    MPI_Gather(s->mine, ROUND * N_SUMS, MPI_DOUBLE, s->all, ROUND * N_SUMS, MPI_DOUBLE, 0,
                MPI_COMM_WORLD);
-    for (int64_t i = 0; rank == 0 && i < ROUND; i++)
-        for (int r = 0; r < n_ranks; r++)
-            add_sums(total, &all[r * ROUND + i]);
+    for (int i = 0; s->rank == 0 && i < ROUND; i++)
+        for (int r = 0; r < s->n_ranks; r++)
+            add_sums(total, &s->all[r * ROUND + i]);
     return MHF_OK;
 }
 
 static mhf_status run_blocks(const job *j, sums *total)
 {
-    int rank, n_ranks;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    sums *mine = NULL, *all = NULL;
-    mhf_status status = mhf_new(&mine, ROUND, sizeof *mine, "sums");
-    if (status == MHF_OK)
-        status = mhf_new(&all, rank == 0 ? (int64_t)ROUND * n_ranks : 0, sizeof *all, "sums");
-    status = mhf_agree(status);
+    share s = {0};
+    mhf_status status = mhf_agree(share_new(j, &s));
     mhf_progress progress;
     mhf_progress_start(&progress, "evaluate", "tokens", (double)j->n_tokens);
-    int64_t step = (int64_t)ROUND * n_ranks;
+    int64_t step = (int64_t)ROUND * s.n_ranks;
     for (int64_t first = 0; status == MHF_OK && first < j->n_blocks; first += step) {
-        status = run_round(j, first, rank, n_ranks, mine, all, total);
-        if (rank == 0)
+        status = run_round(j, first, &s, total);
+        if (s.rank == 0)
             mhf_progress_show(
                 &progress, fmin((double)j->n_tokens, (double)((first + step) * j->options->block)),
                 NULL);
     }
-    if (rank == 0)
+    if (s.rank == 0)
         mhf_progress_end(&progress, (double)j->n_tokens);
     MPI_Bcast(total, N_SUMS, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    free(mine);
-    free(all);
+    share_free(&s);
     return status;
 }
 
@@ -279,7 +338,6 @@ mhf_status mhf_evaluate(const mhf_model *model, const mhf_tokenizer *tokenizer, 
     j.width = options->counted;
     if (status == MHF_OK) {
         j.n_blocks = (j.n_tokens + options->block - 1) / options->block;
-        status = make_scratch(&j);
     }
     if (status == MHF_OK)
         status = mhf_new(&total, 1, sizeof *total, "sums");
@@ -288,7 +346,6 @@ mhf_status mhf_evaluate(const mhf_model *model, const mhf_tokenizer *tokenizer, 
         status = run_blocks(&j, total);
     if (status == MHF_OK)
         finish(&j, total, out);
-    free_scratch(&j);
     free(total);
     return status;
 }

@@ -140,70 +140,101 @@ static void interval_of(double *r, int64_t draws, double interval[2])
     interval[1] = gsl_stats_quantile_from_sorted_data(r, 1, n, 0.975);
 }
 
-/* Scratch of one thread. */
-typedef struct scratch {
-    int32_t *count;
-    double *rank; /* [2, n] */
-} scratch;
+typedef struct bootstrap {
+    int64_t n, draws, layers;
+    mhf_rng rng;
+    side y;
+    side *x;          /* [layers] */
+    double *pearson;  /* [layers, draws] */
+    double *spearman; /* [layers, draws] */
+} bootstrap;
 
-/* Resample `draw`: n pairs with replacement, then both correlations. */
-static void one_draw(const side *x, const side *y, int64_t n, mhf_rng rng, int64_t draw,
-                     const scratch *s, double *pearson, double *spearman)
+static mhf_status bootstrap_new(const double *x, const double *y, bootstrap *b)
 {
-    memset(s->count, 0, (size_t)n * sizeof *s->count);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t place = (int64_t)(mhf_rng_uniform(rng, (uint64_t)(draw * n + i)) * (double)n);
-        s->count[place]++;
-    }
-    average_ranks(x, s->count, n, s->rank);
-    average_ranks(y, s->count, n, s->rank + n);
-    *pearson = counted_pearson(x->value, y->value, s->count, n);
-    *spearman = counted_pearson(s->rank, s->rank + n, s->count, n);
+    int64_t results;
+    if (!mhf_mul(b->n, b->draws, &results) || !mhf_mul(b->layers, b->draws, &results))
+        return mhf_fail(MHF_E_USAGE, "too many bootstrap draws for so many pairs");
+    MHF_TRY(side_new(y, b->n, &b->y));
+    MHF_TRY(mhf_new(&b->x, b->layers, sizeof *b->x, "the order of the pairs"));
+    for (int64_t l = 0; l < b->layers; l++)
+        MHF_TRY(side_new(x + l * b->n, b->n, &b->x[l]));
+    MHF_TRY(mhf_new(&b->pearson, results, sizeof *b->pearson, "bootstrap draws"));
+    return mhf_new(&b->spearman, results, sizeof *b->spearman, "bootstrap draws");
 }
 
-mhf_status mhf_bootstrap(const double *x, const double *y, int64_t n, int64_t draws, uint64_t seed,
-                         double pearson[2], double spearman[2])
+static void bootstrap_free(bootstrap *b)
 {
-    side sx = {0}, sy = {0};
-    double *r = NULL;
-    int64_t products;
+    for (int64_t l = 0; b->x && l < b->layers; l++)
+        side_free(&b->x[l]);
+    side_free(&b->y);
+    free(b->x);
+    free(b->pearson);
+    free(b->spearman);
+}
+
+/* Scratch of one thread. */
+typedef struct scratch {
+    int32_t *count;          /* [n] how often each pair stands in the resample */
+    double *rank_x, *rank_y; /* [n] */
+} scratch;
+
+/* Resample `draw`: n pairs with replacement, the same for every layer. */
+static void one_draw(const bootstrap *b, int64_t draw, const scratch *s)
+{
+    int64_t n = b->n;
+    memset(s->count, 0, (size_t)n * sizeof *s->count);
+    for (int64_t i = 0; i < n; i++) {
+        double u = mhf_rng_uniform(b->rng, (uint64_t)(draw * n + i));
+        s->count[(int64_t)(u * (double)n)]++;
+    }
+    average_ranks(&b->y, s->count, n, s->rank_y);
+    for (int64_t l = 0; l < b->layers; l++) {
+        average_ranks(&b->x[l], s->count, n, s->rank_x);
+        b->pearson[l * b->draws + draw] = counted_pearson(b->x[l].value, b->y.value, s->count, n);
+        b->spearman[l * b->draws + draw] = counted_pearson(s->rank_x, s->rank_y, s->count, n);
+    }
+}
+
+/* Each draw is independent of the others, so threads don't show in the result. */
+static mhf_status draw_all(const bootstrap *b)
+{
     bool no_memory = false;
-    mhf_rng rng = mhf_rng_named(seed, "bootstrap");
-    pearson[0] = pearson[1] = spearman[0] = spearman[1] = GSL_NAN;
-    if (n < 2 || draws < 1)
-        return MHF_OK;
-    if (!mhf_mul(n, draws, &products))
-        return mhf_fail(MHF_E_USAGE, "too many bootstrap draws for so many pairs");
-    mhf_status status = side_new(x, n, &sx);
-    if (status == MHF_OK)
-        status = side_new(y, n, &sy);
-    if (status == MHF_OK)
-        status = mhf_new(&r, 2 * draws, sizeof *r, "bootstrap draws");
-    if (status != MHF_OK)
-        goto out;
+    size_t n = (size_t)b->n;
 #pragma omp parallel
     {
-        scratch s = {malloc((size_t)n * sizeof *s.count), malloc(2 * (size_t)n * sizeof *s.rank)};
-        bool bad = !s.count || !s.rank;
+        scratch s = {malloc(n * sizeof *s.count), malloc(n * sizeof *s.rank_x),
+                     malloc(n * sizeof *s.rank_y)};
+        bool bad = !s.count || !s.rank_x || !s.rank_y;
 #pragma omp for
-        for (int64_t draw = 0; draw < draws; draw++)
+        for (int64_t draw = 0; draw < b->draws; draw++)
             if (!bad)
-                one_draw(&sx, &sy, n, rng, draw, &s, &r[draw], &r[draws + draw]);
+                one_draw(b, draw, &s);
         if (bad)
 #pragma omp atomic write
             no_memory = true;
         free(s.count);
-        free(s.rank);
+        free(s.rank_x);
+        free(s.rank_y);
     }
-    if (no_memory) {
-        status = mhf_fail(MHF_E_NOMEM, "no memory for bootstrap draws");
-        goto out;
+    return no_memory ? mhf_fail(MHF_E_NOMEM, "no memory for bootstrap draws") : MHF_OK;
+}
+
+mhf_status mhf_bootstrap(const double *x, const double *y, int64_t layers, int64_t n, int64_t draws,
+                         uint64_t seed, double *interval)
+{
+    bootstrap b = {
+        .n = n, .draws = draws, .layers = layers, .rng = mhf_rng_named(seed, "bootstrap")};
+    for (int64_t i = 0; i < 4 * layers; i++)
+        interval[i] = GSL_NAN;
+    if (n < 2 || draws < 1)
+        return MHF_OK;
+    mhf_status status = bootstrap_new(x, y, &b);
+    if (status == MHF_OK)
+        status = draw_all(&b);
+    for (int64_t l = 0; status == MHF_OK && l < layers; l++) {
+        interval_of(b.pearson + l * draws, draws, interval + 4 * l);
+        interval_of(b.spearman + l * draws, draws, interval + 4 * l + 2);
     }
-    interval_of(r, draws, pearson);
-    interval_of(r + draws, draws, spearman);
-out:
-    side_free(&sx);
-    side_free(&sy);
-    free(r);
+    bootstrap_free(&b);
     return status;
 }

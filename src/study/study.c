@@ -95,22 +95,25 @@ static mhf_status fill_similarity(mhf_states *states, int32_t layer, const mhf_p
     return MHF_OK;
 }
 
-/* x, y [pairs] scratch: the covered pairs. */
-static mhf_status correlate_layer(const mhf_study_result *result, int32_t layer, double *x,
-                                  double *y)
+/* Correlations over the covered pairs; x [layers + 1, pairs] scratch, y last. */
+static mhf_status correlate(mhf_study_result *result, double *x)
 {
-    const double *similarity = &result->similarity[layer * result->pairs];
-    double *interval = &result->interval[layer * 4];
-    int64_t n = 0;
-    for (int64_t p = 0; p < result->pairs; p++) {
-        if (!result->covered[p])
-            continue;
-        x[n] = similarity[p];
-        y[n++] = result->human[p];
+    int64_t n = 0, layers = result->layers;
+    for (int64_t p = 0; p < result->pairs; p++)
+        n += result->covered[p];
+    double *y = x + layers * n;
+    for (int64_t l = 0; l <= layers; l++) {
+        const double *from = l < layers ? &result->similarity[l * result->pairs] : result->human;
+        double *to = x + l * n;
+        for (int64_t p = 0; p < result->pairs; p++)
+            if (result->covered[p])
+                *to++ = from[p];
     }
-    result->pearson[layer] = mhf_pearson(x, y, n);
-    MHF_TRY(mhf_spearman(x, y, n, &result->spearman[layer]));
-    return mhf_bootstrap(x, y, n, result->draws, result->seed, interval, interval + 2);
+    for (int64_t l = 0; l < layers; l++) {
+        result->pearson[l] = mhf_pearson(x + l * n, y, n);
+        MHF_TRY(mhf_spearman(x + l * n, y, n, &result->spearman[l]));
+    }
+    return mhf_bootstrap(x, y, layers, n, result->draws, result->seed, result->interval);
 }
 
 static mhf_status study_input(const mhf_study_input *input, const mhf_pairs *pairs, bool several,
@@ -188,7 +191,7 @@ mhf_status mhf_study_run(const mhf_study_input *inputs, int32_t n_inputs, const 
         out->layers += mhf_states_layers(inputs[i].states);
     mhf_status status = make_result(pairs, occurrences != NULL, out);
     if (status == MHF_OK)
-        status = mhf_new(&x, 2 * pairs->n, sizeof *x, "a study");
+        status = mhf_new(&x, (out->layers + 1) * pairs->n, sizeof *x, "a study");
     if (status != MHF_OK)
         goto out;
     cover_pairs(inputs, n_inputs, pairs, out->covered);
@@ -203,8 +206,8 @@ mhf_status mhf_study_run(const mhf_study_input *inputs, int32_t n_inputs, const 
         status = study_input(&inputs[i], pairs, n_inputs > 1, layer, out);
         layer += mhf_states_layers(inputs[i].states);
     }
-    for (layer = 0; status == MHF_OK && layer < out->layers; layer++)
-        status = correlate_layer(out, layer, x, x + pairs->n);
+    if (status == MHF_OK)
+        status = correlate(out, x);
 out:
     free(x);
     return status;

@@ -75,7 +75,7 @@ mhf_status mhf_study_tsv(const mhf_study_result *result, mhf_buf *out)
     return MHF_OK;
 }
 
-mhf_status mhf_study_pairs_tsv(const mhf_study_result *result, mhf_buf *out)
+mhf_status mhf_study_similarities_tsv(const mhf_study_result *result, mhf_buf *out)
 {
     MHF_TRY(mhf_buf_add_text(out, "word1\tword2\thuman\tcovered\tmultiword\tpieces1\tpieces2"));
     if (result->rarest1)
