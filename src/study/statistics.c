@@ -61,10 +61,11 @@ static void side_free(side *s)
 }
 
 /* rank [n] of a resample in which pair i stands count[i] times: the average over its run of equal
- * values, by counting along the presorted order. */
-static void average_ranks(const side *s, const int32_t *count, int64_t n, double *rank)
+ * values, by counting along the presorted order. Returns how many different values stand in it. */
+static int64_t average_ranks(const side *s, const int32_t *count, int64_t n, double *rank)
 {
     double before = 0;
+    int64_t values = 0;
     for (int64_t i = 0; i < n;) {
         double here = 0;
         int64_t end = i;
@@ -74,7 +75,9 @@ static void average_ranks(const side *s, const int32_t *count, int64_t n, double
         for (; i < end; i++)
             rank[s->order[i]] = before + (here + 1) / 2;
         before += here;
+        values += here > 0;
     }
+    return values;
 }
 
 /* Pearson's r of a resample: each pair weighs count[i]. */
@@ -114,8 +117,8 @@ mhf_status mhf_spearman(const double *x, const double *y, int64_t n, double *rho
         goto out;
     for (int64_t i = 0; i < n; i++)
         count[i] = 1;
-    average_ranks(&sx, count, n, rank);
-    average_ranks(&sy, count, n, rank + n);
+    (void)average_ranks(&sx, count, n, rank);
+    (void)average_ranks(&sy, count, n, rank + n);
     *rho = mhf_pearson(rank, rank + n, n);
 out:
     side_free(&sx);
@@ -187,11 +190,14 @@ static void one_draw(const bootstrap *b, int64_t draw, const scratch *s)
         double u = mhf_rng_uniform(b->rng, (uint64_t)(draw * n + i));
         s->count[(int64_t)(u * (double)n)]++;
     }
-    average_ranks(&b->y, s->count, n, s->rank_y);
+    bool varies = average_ranks(&b->y, s->count, n, s->rank_y) > 1;
     for (int64_t l = 0; l < b->layers; l++) {
-        average_ranks(&b->x[l], s->count, n, s->rank_x);
-        b->pearson[l * b->draws + draw] = counted_pearson(b->x[l].value, b->y.value, s->count, n);
-        b->spearman[l * b->draws + draw] = counted_pearson(s->rank_x, s->rank_y, s->count, n);
+        /* Rounding can give a constant side a tiny spread, hence the exact test. */
+        bool both = average_ranks(&b->x[l], s->count, n, s->rank_x) > 1 && varies;
+        const double *x = b->x[l].value, *y = b->y.value;
+        b->pearson[l * b->draws + draw] = both ? counted_pearson(x, y, s->count, n) : GSL_NAN;
+        b->spearman[l * b->draws + draw] =
+            both ? counted_pearson(s->rank_x, s->rank_y, s->count, n) : GSL_NAN;
     }
 }
 
