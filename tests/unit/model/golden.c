@@ -3,6 +3,8 @@
  */
 #include "golden_model.h"
 #include "mhf/tensor.h"
+#include "model/encoder.h"
+#include "model/head.h"
 
 enum { ROWS = 2, T = 24, N = ROWS * T };
 
@@ -183,6 +185,66 @@ static void states_and_logits(void)
         check_states(golden_model_names[i]);
 }
 
+/* What happens inside: the encoder's gate, and h_1 … h_H of the cascade. */
+static void check_inside(const char *name)
+{
+    golden_model g;
+    if (!golden_model_open(name, &g))
+        return;
+    int64_t n = 0;
+    mhf_token *ids = golden_tokens(&g, "input_ids", &n);
+    mhf_model *model = load(&g);
+    const mhf_config *c = &model->config;
+    const int64_t d = c->hidden_size, H = c->num_hashes, S = mhf_config_encoder_hashes(c);
+    encoder_tensors encoder;
+    encoder_state state = {0};
+    encoder_scratch work = {0};
+    float *x = calloc((size_t)(N * d), sizeof *x), *gate = calloc((size_t)(N * S), sizeof *gate);
+    encoder_tensors_find(&model->registry, c, model->params.value, &encoder);
+    CHECK_OK(encoder_state_new(c, N, &state));
+    CHECK_OK(encoder_scratch_new(c, N, &work));
+    CHECK_OK(encoder_forward(c, &encoder, &model->table, ids, N, &state, &work, x));
+    for (int64_t t = 0; t < N; t++)
+        memcpy(gate + t * S, state.gate + state.index[t] * S, (size_t)S * sizeof *gate);
+    golden_close(&g, name, "combiner_weights", gate, N * S, 2e-6);
+
+    head_tensors w = {0};
+    head_scratch scratch = {0};
+    float *hidden = calloc((size_t)(N * d), sizeof *hidden);
+    float *states = calloc((size_t)(H * N * d), sizeof *states);
+    float *block = calloc((size_t)(H * N * c->num_buckets), sizeof *block), *z[MHF_MAX_HASHES];
+    for (int64_t k = 0; k < H; k++)
+        z[k] = block + k * N * c->num_buckets;
+    for (int row = 0; row < ROWS; row++)
+        CHECK_OK(mhf_model_forward(model, ids + row * T, T, NULL, NULL, hidden + row * T * d));
+    CHECK_OK(head_tensors_find(&model->params, c, &w));
+    CHECK_OK(head_scratch_new(c, MHF_PRODUCT, N, &scratch));
+    head_logits(c, &w, hidden, N, &scratch, z);
+    for (int64_t k = 0; k < H; k++) /* pairs of G_k and h_k */
+        memcpy(states + k * N * d, scratch.gh + (2 * k + 1) * N * d,
+               (size_t)(N * d) * sizeof *states);
+    golden_close(&g, name, "cascade_states", states, H * N * d, 1e-4);
+    head_scratch_free(&scratch);
+    encoder_scratch_free(&work);
+    encoder_state_free(&state);
+    free(w.mixers);
+    free(x);
+    free(gate);
+    free(hidden);
+    free(states);
+    free(block);
+    free(ids);
+    mhf_model_free(model);
+    golden_model_close(&g);
+}
+
+static void gates_and_cascade(void)
+{
+    for (int i = 0; i < N_GOLDEN_MODELS; i++)
+        if (strcmp(golden_model_names[i], "std") != 0)
+            check_inside(golden_model_names[i]);
+}
+
 /* The same states one token at a time through the cache. */
 static void cached_states(void)
 {
@@ -248,6 +310,7 @@ int main(void)
         {"losses and every gradient", losses_and_gradients},
         {"gradients with recomputed layers", recomputed_gradients},
         {"hidden states and logits", states_and_logits},
+        {"gates and cascade states", gates_and_cascade},
         {"token by token through the cache", cached_states},
         {"log-probabilities of both normalisations", probabilities},
     };
