@@ -18,6 +18,7 @@ typedef struct golden_model {
     json_t *header;
     hid_t expect;
     bool hashed;
+    bool compact; /* expect.h5 is the subset that the repository keeps: datasets may be absent */
 } golden_model;
 
 static const char *const golden_model_names[] = {
@@ -47,6 +48,7 @@ static inline bool golden_model_open(const char *name, golden_model *g)
         return false;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     g->expect = H5Fopen(expect, H5F_ACC_RDONLY, H5P_DEFAULT);
+    g->compact = H5Aexists(g->expect, "compact") > 0;
     snprintf(path, sizeof path, "models/%s/config.json", name);
     CHECK_OK(mhf_file_read(golden(path), 1 << 20, &json));
     CHECK_OK(mhf_config_from_json(json.data, json.n, path, &g->config));
@@ -152,10 +154,17 @@ static inline double golden_difference(const golden_model *g, const char *name, 
     return largest;
 }
 
-/* The difference must be within `limit`; says it when it is not. */
+/* The difference must be within `limit`; says it when it is not. What the compact subset leaves out
+ * is skipped, and said. */
 static inline void golden_close(const golden_model *g, const char *model, const char *name,
                                 const float *x, int64_t n, double limit)
 {
+    if (g->compact && H5Lexists(g->expect, name, H5P_DEFAULT) <= 0) {
+        const char *last = strrchr(name, '/');
+        printf("\n    skipped: the compact golden %s has no %.*s\n", model,
+               (int)(last ? last - name : (ptrdiff_t)strlen(name)), name);
+        return;
+    }
     double difference = golden_difference(g, name, x, n);
     if (!(difference <= limit))
         fprintf(stderr, "\n    %s: %s differs by %.3g, expected at most %.3g\n", model, name,

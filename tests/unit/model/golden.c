@@ -276,7 +276,7 @@ static void probabilities(void)
     for (int i = 0; i < N_GOLDEN_MODELS; i++) {
         golden_model g;
         if (!golden_model_open(golden_model_names[i], &g))
-            return;
+            continue;
         int64_t n = 0;
         mhf_token *ids = golden_tokens(&g, "input_ids", &n);
         mhf_model *model = load(&g);
