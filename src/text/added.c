@@ -140,8 +140,6 @@ static mhf_status add_token(mhf_passage *passage, const mhf_part *whole, int64_t
                             mhf_token id)
 {
     mhf_part part = {.id = id};
-    if (begin >= end) /* only white space that the token before has taken */
-        return MHF_OK;
     mhf_passage_origin(passage, whole->begin + begin, end - begin, &part.begin, &part.end);
     return mhf_passage_add_part(passage, part);
 }
@@ -170,6 +168,8 @@ static mhf_status cut_part(const mhf_added *added, const mhf_added_finder *finde
         }
         if (token->right)
             end = space_behind(text, end, n);
+        if (begin >= end) /* all of it is white space that the token before has taken */
+            continue;
         if (done < begin)
             MHF_TRY(add_text(passage, whole, done, begin));
         MHF_TRY(add_token(passage, whole, begin, end, token->id));

@@ -74,10 +74,12 @@ static mhf_status order_marks(stretch *s)
     return MHF_OK;
 }
 
+/* text[0..n), at least one character */
 static mhf_status decompose(stretch *s, const char *text, int64_t n)
 {
+    int64_t at = 0;
     s->n = 0;
-    for (int64_t at = 0; at < n;) {
+    do {
         uint32_t c;
         at += mhf_utf8_next(text + at, &c);
         MHF_TRY(mhf_grow(&s->chars, &s->capacity, s->n + 32, sizeof *s->chars, "a text"));
@@ -86,7 +88,7 @@ static mhf_status decompose(stretch *s, const char *text, int64_t n)
         if (length < 0 || length > 32)
             return mhf_fail(MHF_E_INTERNAL, "U+%04X can't be decomposed", (unsigned)c);
         s->n += length;
-    }
+    } while (at < n);
     return MHF_OK;
 }
 

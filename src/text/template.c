@@ -87,40 +87,16 @@ static mhf_status parse_cls_sep(const json_t *json, const char *name, int32_t si
     return add_after(out, sep);
 }
 
-/* Put what `inner` has so far between the tokens of `outer`. */
-static mhf_status nest(mhf_template *inner, const mhf_template *outer)
-{
-    mhf_template joined = {0};
-    mhf_status status = MHF_OK;
-    for (int64_t i = 0; i < outer->n_before && status == MHF_OK; i++)
-        status = add_before(&joined, outer->before[i]);
-    for (int64_t i = 0; i < inner->n_before && status == MHF_OK; i++)
-        status = add_before(&joined, inner->before[i]);
-    for (int64_t i = 0; i < inner->n_after && status == MHF_OK; i++)
-        status = add_after(&joined, inner->after[i]);
-    for (int64_t i = 0; i < outer->n_after && status == MHF_OK; i++)
-        status = add_after(&joined, outer->after[i]);
-    mhf_template_free(inner);
-    *inner = joined;
-    return status;
-}
-
 static mhf_status parse_sequence(const json_t *json, const char *name, int32_t size,
                                  mhf_template *out)
 {
     const json_t *list = json_object_get(json, "processors");
-    mhf_status status = MHF_OK;
     if (!json_is_array(list))
         return mhf_fail(MHF_E_DATA, "%s: post-processor Sequence without a list 'processors'",
                         name);
-    for (size_t i = 0; i < json_array_size(list) && status == MHF_OK; i++) {
-        mhf_template outer = {0};
-        status = mhf_template_parse(json_array_get(list, i), name, size, &outer);
-        if (status == MHF_OK)
-            status = nest(out, &outer);
-        mhf_template_free(&outer);
-    }
-    return status;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        MHF_TRY(mhf_template_parse(json_array_get(list, i), name, size, out));
+    return MHF_OK;
 }
 
 mhf_status mhf_template_parse(const json_t *json, const char *name, int32_t size, mhf_template *out)
@@ -133,12 +109,16 @@ mhf_status mhf_template_parse(const json_t *json, const char *name, int32_t size
     MHF_TRY(mhf_json_string(json, "type", name, &type, NULL));
     if (strcmp(type, "ByteLevel") == 0)
         return MHF_OK; /* it trims what other programs call offsets, no token */
+    if (strcmp(type, "Sequence") == 0)
+        return parse_sequence(json, name, size, out);
+    if (out->given)
+        return mhf_fail(MHF_E_DATA, "%s: a second post-processor that adds tokens is not built",
+                        name);
+    out->given = true;
     if (strcmp(type, "TemplateProcessing") == 0)
         return parse_template(json, name, size, out);
     if (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0)
         return parse_cls_sep(json, name, size, out);
-    if (strcmp(type, "Sequence") == 0)
-        return parse_sequence(json, name, size, out);
     return mhf_fail(MHF_E_DATA, "%s: post-processor '%s' is not built", name, type);
 }
 

@@ -9,6 +9,7 @@
 typedef struct mhf_template {
     mhf_token *before, *after; /* [n_before], [n_after] */
     int64_t n_before, n_after, before_capacity, after_capacity;
+    bool given; /* a post-processor that adds tokens has been read */
 } mhf_template;
 
 /** `json` may be NULL or null: nothing is put around. Ids must be below `size`. */

@@ -77,6 +77,11 @@ static const struct {
     {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
      "\"x\"}}],\"special_tokens\":{\"x\":{\"ids\":[2]}}}," MODEL "}",
      "not one of 0 to 1"},
+    {"{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},{"
+     "\"type\":"
+     "\"RobertaProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]},{\"type\":\"BertProcessing\"}]}"
+     "," MODEL "}",
+     "a second post-processor"},
     /* expressions */
     {SPLIT("("), "regular expression '('"},
     {SPLIT("[a"), "an open"},
