@@ -97,7 +97,7 @@ typedef struct mhf_evaluation {
     int32_t n_losses;
     double losses[MHF_MAX_HASHES]; /* nats a target and coordinate of the training loss */
     bool calibrated;
-    double temperature; /* that gives the lowest nats, within 0.5 .. 16 */
+    double temperature; /* that gives the lowest nats, within 0.5 .. 64 */
     double calibrated_nats_per_token, calibrated_bits_per_byte;
 } mhf_evaluation;
 

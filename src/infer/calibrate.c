@@ -6,14 +6,15 @@
 #include <gsl/gsl_roots.h>
 #include <math.h>
 
-/* Betas are multiples[i] / 16: temperatures 16 … 0.5. From one to the next u is multiplied by u, u²
- * or u⁴. */
-static const int multiples[MHF_GRID] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32};
-enum { UNIT = 16, BLOCK = 256 };
+/* Betas are multiples[i] / 64: temperatures 64 … 0.5. The step from one to the next is a power of 2
+ * that never shrinks: it is made by squaring the one before. */
+static const int multiples[MHF_GRID] = {1,  2,  3,  4,  5,  6,  7,  8,  10, 12, 14, 16,
+                                        20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128};
+enum { BLOCK = 256 };
 
 double mhf_calibration_beta(int i)
 {
-    return (double)multiples[i] / UNIT;
+    return (double)multiples[i] / MHF_GRID_UNIT;
 }
 
 /* Binaries move between machines: these loops are compiled once for each width of vectors. */
@@ -31,9 +32,9 @@ WIDE static void add_block(const float *s, const float *u, float factor, int64_t
     float step[BLOCK], power[BLOCK];
     for (int64_t v = 0; v < n; v++)
         step[v] = power[v] = u[v] * factor;
+    int exponent = 1; /* step is u^exponent */
     for (int i = 0; i < MHF_GRID; i++) {
-        if (i > 0 &&
-            multiples[i] - multiples[i - 1] > (i > 1 ? multiples[i - 1] - multiples[i - 2] : 1))
+        for (; i > 0 && exponent < multiples[i] - multiples[i - 1]; exponent *= 2)
             for (int64_t v = 0; v < n; v++)
                 step[v] *= step[v];
         float sum = 0, weighted = 0;

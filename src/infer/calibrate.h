@@ -11,7 +11,7 @@
 
 #include "mhf/base.h"
 
-enum { MHF_GRID = 15 };
+enum { MHF_GRID = 23, MHF_GRID_UNIT = 64 };
 
 /* f and f' at each grid point, added over tokens. */
 typedef struct mhf_calibration {
@@ -19,7 +19,7 @@ typedef struct mhf_calibration {
 } mhf_calibration;
 
 double mhf_calibration_beta(int i);
-/** Add one token: s [n] the logits, u [n] exp(s/16) up to a common factor; the logit of the target.
+/** Add one token: s [n] the logits, u [n] exp(s/64) up to a common factor; the logit of the target.
  */
 void mhf_calibration_add(const float *s, const float *u, int64_t n, float s_target,
                          mhf_calibration *sums);

@@ -110,12 +110,12 @@ static void add_losses(const job *j, const scratch *c, float *const *z, const mh
     }
 }
 
-/* Sums for every temperature of the grid; p becomes exp(s/16) up to a factor. */
+/* Sums for every temperature of the grid; p becomes exp(s/64) up to a factor. */
 static void add_calibration(const job *j, const scratch *c, const mhf_token *target, int64_t n,
                             sums *out)
 {
     for (int64_t i = 0; i < n * j->width; i++)
-        c->p[i] = c->s[i] / 16.0f;
+        c->p[i] = c->s[i] * (1.0f / MHF_GRID_UNIT);
     mhf_softmax(c->p, n, j->width, j->width, NULL);
     for (int64_t t = 0; t < n; t++)
         mhf_calibration_add(c->s + t * j->width, c->p + t * j->width, j->width,

@@ -49,6 +49,15 @@ static inline void golden_close(golden_model *g)
     mhf_tokenizer_free(g->tokenizer);
 }
 
+/* A compact set of goldens leaves large datasets out: false, and a line that says so. */
+static inline bool golden_has(const golden_model *g, const char *name)
+{
+    bool has = H5Lexists(g->file, name, H5P_DEFAULT) > 0;
+    if (!has)
+        printf("\n    skipped: the golden file has no %s\n", name);
+    return has;
+}
+
 /* Dataset `name` of exactly n elements. */
 static inline void golden_read(const golden_model *g, const char *name, hid_t type, int64_t n,
                                void *out)
