@@ -32,6 +32,12 @@ static mhf_status span_bytes(const mhf_dump_item *item, const char *text, size_t
     return MHF_OK;
 }
 
+/* Does a token of bytes [begin, end) meet the span [first, last)? */
+static bool meets(int64_t begin, int64_t end, int64_t first, int64_t last)
+{
+    return (begin > first ? begin : first) < (end < last ? end : last);
+}
+
 /* ---- which bytes of its text a token of given ids covers
  * ------------------------------------------ */
 
@@ -118,8 +124,7 @@ static mhf_status add_text(const mhf_tokenizer *tokenizer, const mhf_dump_item *
         if (encoding->begin[t] < 0) /* of the template */
             covered[t] = false;
         else if (item->span_begin >= 0)
-            covered[t] = encoding->begin[t] < last && encoding->end[t] > first &&
-                         encoding->begin[t] < encoding->end[t];
+            covered[t] = meets(encoding->begin[t], encoding->end[t], first, last);
         else
             covered[t] = !mhf_tokenizer_is_special(tokenizer, ids[t]);
     }
