@@ -170,6 +170,8 @@ mhf_status mhf_h5_verify(const mhf_h5 *file);
 /* ---- shared by the sources of this layer
  * ------------------------------------------------------------ */
 
+/** Properties of a file, group or dataset that is made. */
+hid_t mhf_h5_creation_new(hid_t class);
 /** A type of HDF5's; H5Tclose it. */
 hid_t mhf_h5_type_new(mhf_h5_type type);
 /** PATH of the checksums of a dataset. */

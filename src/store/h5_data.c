@@ -61,16 +61,6 @@ mhf_status mhf_h5_sums_path(const char *path, mhf_buf *out)
 /* ---- creating ----------------------------------------------------------------------------------
  */
 
-static hid_t creation_list(hid_t class)
-{
-    hid_t list = H5Pcreate(class);
-    if (list >= 0 && H5Pset_obj_track_times(list, 0) < 0) {
-        H5Pclose(list);
-        return -1;
-    }
-    return list;
-}
-
 /* Make the groups above `path`. */
 static mhf_status make_groups(mhf_h5 *file, const char *path)
 {
@@ -81,7 +71,7 @@ static mhf_status make_groups(mhf_h5 *file, const char *path)
             continue;
         part.data[i] = 0;
         if (H5Lexists(file->id, part.data, H5P_DEFAULT) <= 0) {
-            hid_t list = creation_list(H5P_GROUP_CREATE);
+            hid_t list = mhf_h5_creation_new(H5P_GROUP_CREATE);
             hid_t group =
                 list < 0 ? -1 : H5Gcreate2(file->id, part.data, H5P_DEFAULT, list, H5P_DEFAULT);
             if (group < 0 || H5Gclose(group) < 0)
@@ -105,7 +95,7 @@ static mhf_status create_dataset(mhf_h5 *file, const char *path, mhf_h5_type typ
         chunk[i] = dims[i] = (hsize_t)shape->dims[i];
     chunk[0] = (hsize_t)chunk_rows;
     hid_t kind = mhf_h5_type_new(type), space = H5Screate_simple(shape->n, dims, NULL);
-    hid_t list = creation_list(H5P_DATASET_CREATE), data = -1;
+    hid_t list = mhf_h5_creation_new(H5P_DATASET_CREATE), data = -1;
     /* Room at once and no fill: every byte is written by whoever owns it. */
     if (kind >= 0 && space >= 0 && list >= 0 &&
         H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) >= 0 &&

@@ -58,11 +58,11 @@ static inline void damage_try(damage *d, size_t n, const char *what, size_t plac
     CU_ASSERT(good);
 }
 
-/* Flip a bit of every metadata byte and of every raw_step-th raw one. */
-static inline void damage_flip(damage *d, size_t raw_step)
+/* Flip a bit of every step-th metadata byte and of every raw_step-th raw one. */
+static inline void damage_flip(damage *d, size_t step, size_t raw_step)
 {
     for (size_t i = 0; i < d->n; i++) {
-        if (d->raw[i] && i % raw_step != 0)
+        if (i % (d->raw[i] ? raw_step : step) != 0)
             continue;
         unsigned char bit = (unsigned char)(1u << i % 8);
         d->bytes[i] ^= bit;

@@ -178,7 +178,7 @@ static void test_damage(void)
     damage d;
     write_store(in_folder("whole.h5"), FEW);
     damage_start(in_folder("whole.h5"), in_folder("damaged.h5"), read_few, &d);
-    damage_flip(&d, 1);
+    damage_flip(&d, 1, 1);
     damage_truncate(&d, 7);
     damage_end(&d);
 }
