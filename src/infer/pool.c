@@ -84,7 +84,7 @@ static mhf_status cover_ids(const mhf_tokenizer *tokenizer, const mhf_dump_item 
         while (end[next] == begin && next + 1 < n)
             next++;
         covered[t] =
-            !mhf_tokenizer_is_special(tokenizer, ids[t]) && begin < last && end[next] > first;
+            !mhf_tokenizer_is_special(tokenizer, ids[t]) && meets(begin, end[next], first, last);
     }
     free(end);
     mhf_buf_free(&whole);
