@@ -38,6 +38,7 @@ typedef struct trainer {
     mhf_progress progress;
     int64_t step;                 /* updates done */
     double started, saved;        /* seconds of the clock */
+    double saving;                /* seconds spent on checkpoints since the last line of metrics */
     double flops_per_token, peak; /* peak: FLOP/s of all ranks' GEMM at once */
     bool root;                    /* rank 0 */
 } trainer;
@@ -222,13 +223,15 @@ static mhf_status evaluate(trainer *t, mhf_phase_seconds *seconds, report *out)
 /* ---- saving
  * ------------------------------------------------------------------------------------------- */
 
-static mhf_status save(trainer *t, mhf_phase_seconds *seconds)
+static mhf_status save(trainer *t)
 {
     const mhf_run_config *c = t->config;
     const double start = mhf_seconds();
     mhf_buf run = {0}, path = {0};
     watchdog_mark(t->dog, "saving a checkpoint", t->step);
     mhf_status status = mhf_run_config_print(c, false, &run);
+    if (status == MHF_OK && t->root)
+        status = run_folder_sync(&t->folder);
     if (status == MHF_OK)
         status = run_folder_checkpoint(c->run, t->step, &path);
     status = mhf_agree(status);
@@ -250,7 +253,7 @@ static mhf_status save(trainer *t, mhf_phase_seconds *seconds)
     if (status == MHF_OK)
         status = mhf_agree(t->root ? run_folder_prune(c->run, c->checkpoint_keep) : MHF_OK);
     t->saved = mhf_seconds();
-    seconds->save += t->saved - start;
+    t->saving += t->saved - start;
     mhf_buf_free(&run);
     mhf_buf_free(&path);
     return status;
@@ -390,10 +393,14 @@ static mhf_status run_steps(trainer *t)
     while (t->step < t->config->steps) {
         step_result r;
         MHF_TRY(run_step(t, &r));
+        /* The line comes before the checkpoint: of a job that dies between them the line is cut off
+         * and made again, where a checkpoint without its line would leave a hole for ever. */
+        r.seconds.save = t->saving;
+        t->saving = 0;
+        MHF_TRY(mhf_agree(report_step(t, &r)));
         const bool stop = must_stop(t) && t->step < t->config->steps;
         if (must_save(t) || stop)
-            MHF_TRY(save(t, &r.seconds));
-        MHF_TRY(mhf_agree(report_step(t, &r)));
+            MHF_TRY(save(t));
         if (stop)
             return mhf_fail(MHF_E_STOPPED,
                             "stopped after step %lld of %lld; the checkpoint is whole",

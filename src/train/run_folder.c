@@ -128,6 +128,13 @@ mhf_status run_folder_metrics(run_folder *folder, const json_t *line)
     return status;
 }
 
+mhf_status run_folder_sync(const run_folder *folder)
+{
+    if (fsync(fileno(folder->metrics)) == 0)
+        return MHF_OK;
+    return mhf_fail(MHF_E_IO, "%s/metrics.jsonl: can't sync: %s", folder->path, strerror(errno));
+}
+
 mhf_status run_folder_checkpoint(const char *path, int64_t step, mhf_buf *out)
 {
     mhf_buf_clear(out);

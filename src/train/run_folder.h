@@ -19,6 +19,8 @@ mhf_status run_folder_open(const char *path, const mhf_run_config *config, int64
 void run_folder_close(run_folder *folder);
 /* Append one line and flush. */
 mhf_status run_folder_metrics(run_folder *folder, const json_t *line);
+/* Make the lines so far outlive the machine: before the checkpoint that comes after them. */
+mhf_status run_folder_sync(const run_folder *folder);
 /* out = path of the checkpoint of a step. */
 mhf_status run_folder_checkpoint(const char *path, int64_t step, mhf_buf *out);
 /* Remove all but the newest `keep` checkpoints and what an interrupted save left. */
