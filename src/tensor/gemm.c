@@ -87,7 +87,9 @@ void mhf_gemm(mhf_op a_op, mhf_op b_op, int64_t m, int64_t n, int64_t k, const f
               int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     mhf_gemm_call call = {a_op, b_op, m, n, k, a, lda, b, ldb, beta, c, ldc};
-    run(&call, omp_in_parallel() ? 1 : mhf_engine_threads());
+    /* Some 16 multiplications take the time of another kernel's element: a product too small for a
+     * team runs alone, as waking one can cost more than all of it. */
+    run(&call, mhf_kernel_threads(m * n * k / 16));
 }
 
 void mhf_gemm_serial(mhf_op a_op, mhf_op b_op, int64_t m, int64_t n, int64_t k, const float *a,
