@@ -179,6 +179,10 @@ mhf_status mhf_h5_sums_path(const char *path, mhf_buf *out);
 /** Transfer elements first … of a dataset whose rows have `row` elements; one transfer. */
 herr_t mhf_h5_transfer(hid_t data, hid_t type, int n_dims, int64_t row, int64_t first,
                        int64_t count, void *read, const void *write);
+/** Refuse a group, or an object, that keeps its links, or attributes, elsewhere than in its header.
+ */
+mhf_status mhf_h5_check_group(const mhf_h5 *file, const char *path);
+mhf_status mhf_h5_check_attributes(const mhf_h5 *file, const char *object);
 /** Follow only hard links: a file may not send us to another. */
 mhf_status mhf_h5_check_links(const mhf_h5 *file, const char *path);
 

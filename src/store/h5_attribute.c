@@ -54,7 +54,8 @@ bool mhf_h5_has_attribute(const mhf_h5 *file, const char *object, const char *na
 static mhf_status open_attribute(const mhf_h5 *file, const char *object, const char *name,
                                  hid_t *attribute, hid_t *type)
 {
-    *type = -1;
+    *type = *attribute = -1;
+    MHF_TRY(mhf_h5_check_attributes(file, object));
     *attribute = H5Aopen_by_name(file->id, object, name, H5P_DEFAULT, H5P_DEFAULT);
     if (*attribute < 0)
         return mhf_h5_fail(MHF_E_DATA, file, "no attribute '%s' of %s", name, object);

@@ -13,6 +13,7 @@ bool mhf_h5_exists(const mhf_h5 *file, const char *path)
 mhf_status mhf_h5_check_links(const mhf_h5 *file, const char *path)
 {
     mhf_buf part = {0};
+    MHF_TRY(mhf_h5_check_group(file, "/"));
     mhf_status status = mhf_buf_add_text(&part, path);
     for (size_t i = 1; status == MHF_OK && i <= part.n; i++) {
         if (part.data[i] != '/' && part.data[i] != 0)
@@ -27,6 +28,8 @@ mhf_status mhf_h5_check_links(const mhf_h5 *file, const char *path)
         else if (info.type != H5L_TYPE_HARD)
             status = mhf_fail(MHF_E_DATA, "%s: %s is a link that leads elsewhere", file->path.data,
                               part.data);
+        else if (kept == '/')
+            status = mhf_h5_check_group(file, part.data);
         part.data[i] = kept;
     }
     mhf_buf_free(&part);

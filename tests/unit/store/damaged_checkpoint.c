@@ -69,6 +69,8 @@ static mhf_status read_checkpoint(const char *path)
         status = wrong(path, "configuration");
     if (status == MHF_OK)
         status = read_tensors(source, path);
+    if (status == MHF_OK && strcmp(path, in_folder("hostile.h5")) == 0)
+        status = mhf_source_verify(source);
     mhf_source_close(source);
     return status;
 }
@@ -135,7 +137,10 @@ static void hostile(int kind, const char *path)
 {
     static const char *const kept[] = {"/config", "/parameters/model.norm.weight",
                                        "/checksums/parameters/model.norm.weight", "/parameters"};
-    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, access);
+    H5Pclose(access);
     if (kind < 4)
         H5Ldelete(file, kept[kind], H5P_DEFAULT);
     else if (kind == 4) /* a parameter too many */
@@ -148,7 +153,15 @@ static void hostile(int kind, const char *path)
         H5Lcreate_hard(file, "/", file, "/parameters/loop", H5P_DEFAULT, H5P_DEFAULT);
     else if (kind == 7)
         H5Adelete_by_name(file, "/", "step", H5P_DEFAULT);
-    else {
+    else if (kind == 8) { /* a group with a heap of links */
+        for (int i = 0; i < 20; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "/dense/%d", i);
+            if (i == 0)
+                H5Gclose(H5Gcreate2(file, "/dense", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+            H5Lcreate_hard(file, "/config", file, name, H5P_DEFAULT, H5P_DEFAULT);
+        }
+    } else {
         hid_t attribute = H5Aopen(file, "step", H5P_DEFAULT);
         int64_t step = -3;
         H5Awrite(attribute, H5T_NATIVE_INT64, &step);
@@ -162,7 +175,7 @@ static void test_hostile(void)
     mhf_buf whole = {0};
     const char *path = in_folder("hostile.h5");
     CHECK_OK(mhf_file_read(in_folder("whole.h5"), SIZE_MAX, &whole));
-    for (int kind = 0; kind < 9; kind++) {
+    for (int kind = 0; kind < 10; kind++) {
         write_file(path, whole.data, whole.n);
         hostile(kind, path);
         CHECK_REFUSED(read_checkpoint(path), MHF_E_DATA, path);
