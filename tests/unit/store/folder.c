@@ -20,6 +20,28 @@ static const char *golden_in(const char *model, const char *name)
     return golden(path);
 }
 
+/* The first of the golden folders whose expect.h5 of a model holds training steps; the copy in this
+ * tree may leave them out. */
+static const char *golden_steps(const char *model)
+{
+    static char path[1024];
+    const char *folders = getenv("MHF_GOLDEN");
+    while (folders && *folders) {
+        size_t n = strcspn(folders, ":");
+        snprintf(path, sizeof path, "%.*s/models/%s/expect.h5", (int)n, folders, model);
+        hid_t file = mhf_file_exists(path) ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : -1;
+        bool found = file >= 0 && H5Lexists(file, "train", H5P_DEFAULT) > 0 &&
+                     H5Lexists(file, "train/step1", H5P_DEFAULT) > 0;
+        if (file >= 0)
+            H5Fclose(file);
+        if (found)
+            return path;
+        folders += n + (folders[n] == ':');
+    }
+    printf("\n    skipped: no golden training steps of %s", model);
+    return NULL;
+}
+
 /* After its first step (of rate 0) the golden training still has the weights as they were. */
 static void check_weights(mhf_source *source, const char *expect)
 {
@@ -74,7 +96,7 @@ static void check_table(mhf_source *source, const char *expect)
 static void test_golden(void)
 {
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
-        const char *path = golden_in(models[m], ""), *expect = golden_in(models[m], "expect.h5");
+        const char *path = golden_in(models[m], ""), *expect = golden_steps(models[m]);
         const char *copy = in_folder("copy.h5");
         if (!path || !expect)
             continue;
