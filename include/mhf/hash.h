@@ -84,6 +84,16 @@ mhf_status mhf_signatures_build(const mhf_vocabulary *vocabulary,
  *         token; MHF_E_CONFIG for options out of range; MHF_E_NOMEM. `out` untouched on error. */
 mhf_status mhf_signatures_adopt(const mhf_bucket *ids, int32_t rows, int32_t size, int32_t pad,
                                 const mhf_signature_options *options, mhf_signatures *out);
+/** Add tokens to a table whose rows stay as they are, whatever rule made them: each new token gets a
+ * signature that no token has, found as `unique` finds it.
+ *
+ * kept        the table so far: its tokens are the first kept->size of the vocabulary.
+ * vocabulary  of all tokens, its pad the table's; borrowed during the call.
+ * out         as mhf_signatures_build; its rule is imported.
+ * Errors      as mhf_signatures_build under `unique`; MHF_E_DATA for another pad, or fewer tokens.
+ */
+mhf_status mhf_signatures_extend(const mhf_signatures *kept, const mhf_vocabulary *vocabulary,
+                                 mhf_signatures *out);
 /** Release the arrays and zero the table; a zero table is allowed. */
 void mhf_signatures_free(mhf_signatures *table);
 

@@ -114,7 +114,8 @@ const mhf_config *mhf_source_config(const mhf_source *source);
 mhf_status mhf_source_tokenizer(const mhf_source *source, mhf_tokenizer **out);
 /** The table (MHF); MHF_E_DATA when there is none. */
 mhf_status mhf_source_signatures(const mhf_source *source, mhf_signatures *out);
-/** The files of the model's folder beside config.json and the tokenizer's two. */
+/** The files of the model's folder beside the tokenizer's two; config.json is among them where the
+ * model was imported, for what our configuration has no field for. */
 mhf_status mhf_source_carried(const mhf_source *source, mhf_carried *out);
 /** out[0..count) = elements first … of the flattened tensor, as float32; shape and checksums are
  * checked. */
@@ -128,6 +129,16 @@ mhf_status mhf_source_verify(mhf_source *source);
 mhf_status mhf_checkpoint_import(mhf_source *source, const char *path,
                                  const mhf_checkpoint_meta *meta);
 
+/* out[0..count) = elements first … of the flattened tensor. */
+typedef mhf_status (*mhf_tensor_reader)(void *context, const mhf_param *param, int64_t first,
+                                        int64_t count, float *out);
+
+/** The same with the tensors of `config` from a function, called for each piece in order. One rank.
+ */
+mhf_status mhf_checkpoint_compose(const char *path, const mhf_config *config,
+                                  mhf_tensor_reader read, void *context,
+                                  const mhf_checkpoint_meta *meta);
+
 /** The whole model on this rank, for inference. Tokenizer and table as above; `tokenizer` may be
  * NULL when not wanted. */
 mhf_status mhf_model_load(mhf_source *source, mhf_model **model, mhf_tokenizer **tokenizer);
@@ -136,10 +147,24 @@ mhf_status mhf_model_load(mhf_source *source, mhf_model **model, mhf_tokenizer *
  * array. */
 mhf_status mhf_checkpoints_list(const char *run, char ***paths, int32_t *n);
 
-/* ---- hidden states
- * -------------------------------------------------------------------------------- */
+/* ---- a Hugging Face directory, written
+ * ------------------------------------------------------------- */
 
 typedef enum mhf_state_type { MHF_F32, MHF_F16, MHF_BF16 } mhf_state_type;
+
+typedef struct mhf_export_options {
+    mhf_state_type type;     /* MHF_F32 or MHF_BF16 */
+    int64_t max_shard_bytes; /* of tensors in a file, but that a tensor is never cut */
+} mhf_export_options;
+
+/** Write config.json, tensors, tokenizer and kept files of a model, as the released code's
+ * save_pretrained does; files of the same name are replaced, other weights in the folder removed.
+ * MHF_E_NONFINITE for a value that bfloat16 can't tell. Memory is that of a piece and the table.
+ * One rank. */
+mhf_status mhf_export(mhf_source *source, const char *folder, const mhf_export_options *options);
+
+/* ---- hidden states
+ * -------------------------------------------------------------------------------- */
 
 typedef struct mhf_states_meta {
     const int32_t *layers; /* [n_layers]: 0..L, or L+1 for the final norm ("norm"), ascending */

@@ -76,6 +76,37 @@ typedef struct mhf_run_inputs {
 mhf_status mhf_run_resolve(mhf_run_config *config, const mhf_source *resumed, mhf_run_inputs *out);
 void mhf_run_inputs_free(mhf_run_inputs *inputs);
 
+/* ---- vocabulary expansion
+ * ---------------------------------------------------------------------------------- */
+
+/* What becomes of a model when its tokenizer grows. Owned arrays; free with mhf_expansion_free. */
+typedef struct mhf_expansion {
+    mhf_config config;            /* of the expanded model: vocab_size is the new one */
+    int32_t from_size, to_size;   /* tokens before and after */
+    const mhf_tokenizer *to;      /* borrowed */
+    mhf_signatures table;         /* MHF: rows of old tokens as they were */
+    int64_t *piece_offsets;       /* Standard: [to_size - from_size + 1] */
+    mhf_token *pieces;            /* old tokens that spell each new one */
+} mhf_expansion;
+
+/** Plan the expansion of a model to a tokenizer that goes on from its own. MHF: new tokens get
+ * signatures, no parameter is added. Standard: a new token's rows of embedding and head are the
+ * mean of those of its pieces, which the old tokenizer makes of its spelling taken as text; rows
+ * past the vocabulary are zero.
+ *
+ * rule    NULL: the table's own (imported: unique). `unique` keeps all rows and makes the new ones
+ *         unlike any; `reference` builds the table as the released code does.
+ * Errors  MHF_E_MISMATCH for a tokenizer with fewer tokens, another token at an old id or other
+ *         special tokens, and where an old token's signature would change (the rows are named);
+ *         those of mhf_signatures_build.
+ * Source  arXiv 2606.28057, vocabulary expansion. Not collective. */
+mhf_status mhf_expansion_new(const mhf_source *source, const mhf_tokenizer *to,
+                             const mhf_signature_rule *rule, mhf_expansion *out);
+void mhf_expansion_free(mhf_expansion *expansion);
+/** Write the expanded model as a checkpoint of weights alone. Memory is that of the embedding matrix
+ * (Standard) or of one piece (MHF). One rank. */
+mhf_status mhf_expand(mhf_source *source, const mhf_expansion *expansion, const char *path);
+
 /* ---- plan
  * ------------------------------------------------------------------------------------------ */
 

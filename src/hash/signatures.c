@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* Building the signature table, and taking one as it is. */
+/* Building the signature table, adding tokens to one, and taking one as it is. */
 #include "mhf/hash.h"
 
 #include <stdlib.h>
@@ -135,11 +135,13 @@ static mhf_status count_duplicates(mhf_signatures *table)
     return status;
 }
 
-static mhf_status fill_lsh(const mhf_vocabulary *v, int32_t visited, mhf_signatures *table)
+/* Of the tokens first .. last-1. */
+static mhf_status fill_lsh(const mhf_vocabulary *v, int32_t first, int32_t last,
+                           mhf_signatures *table)
 {
     int32_t *tokens = NULL, count = 0;
-    MHF_TRY(mhf_new(&tokens, visited, sizeof *tokens, "token ids"));
-    for (int32_t id = 0; id < visited; id++)
+    MHF_TRY(mhf_new(&tokens, last - first, sizeof *tokens, "token ids"));
+    for (int32_t id = first; id < last; id++)
         if (id != v->pad)
             tokens[count++] = id;
     mhf_status status = mhf_lsh_fill(v, &table->options, tokens, count, table->ids);
@@ -163,7 +165,7 @@ mhf_status mhf_signatures_build(const mhf_vocabulary *vocabulary,
     mhf_taken_ids taken = {0};
     mhf_status status = allocate(vocabulary->size, options, &table);
     if (status == MHF_OK && options->num_lsh > 0)
-        status = fill_lsh(vocabulary, visited, &table);
+        status = fill_lsh(vocabulary, 0, visited, &table);
     if (status == MHF_OK && options->num_lsh < options->num_hashes) {
         status = mhf_taken_ids_start(options, visited, &taken);
         for (int32_t id = 0; status == MHF_OK && id < visited; id++)
@@ -173,6 +175,63 @@ mhf_status mhf_signatures_build(const mhf_vocabulary *vocabulary,
     if (status == MHF_OK)
         status = count_duplicates(&table);
     mhf_taken_ids_free(&taken);
+    if (status == MHF_OK)
+        *out = table;
+    else
+        mhf_signatures_free(&table);
+    return status;
+}
+
+/* Rows that share a signature stand once among the taken ids. */
+static mhf_status take_row(mhf_taken_ids *taken, const mhf_bucket *signature)
+{
+    int32_t prefix;
+    MHF_TRY(mhf_taken_ids_prefix(taken, signature, &prefix));
+    return mhf_taken_ids_has(taken, prefix, signature)
+               ? MHF_OK
+               : mhf_taken_ids_add(taken, prefix, signature);
+}
+
+static mhf_status give_new(const mhf_signatures *kept, const mhf_vocabulary *v,
+                           const mhf_signature_options *o, mhf_signatures *table)
+{
+    const int64_t H = o->num_hashes;
+    mhf_taken_ids taken = {0};
+    mhf_status status = mhf_taken_ids_start(o, v->size, &taken);
+    for (int64_t id = 0; status == MHF_OK && id < kept->size; id++)
+        status = take_row(&taken, table->ids + id * H);
+    for (int32_t id = kept->size; status == MHF_OK && id < v->size; id++)
+        status = give_signature(v, o, id, &taken, table->ids + id * H);
+    mhf_taken_ids_free(&taken);
+    return status;
+}
+
+mhf_status mhf_signatures_extend(const mhf_signatures *kept, const mhf_vocabulary *vocabulary,
+                                 mhf_signatures *out)
+{
+    mhf_signature_options options = kept->options;
+    options.rule = MHF_RULE_UNIQUE;
+    MHF_TRY(check_options(&options));
+    MHF_TRY(check_vocabulary(vocabulary));
+    if (vocabulary->size < kept->size || vocabulary->pad != kept->pad)
+        return mhf_fail(MHF_E_DATA,
+                        "a vocabulary of %d tokens with pad %d, expected one that goes on from %d "
+                        "tokens with pad %d",
+                        vocabulary->size, vocabulary->pad, kept->size, kept->pad);
+    if (vocabulary->size > kept->size)
+        MHF_TRY(check_possible(vocabulary, &options));
+    mhf_signatures table = {.base_size = vocabulary->base_size, .pad = kept->pad};
+    mhf_status status = allocate(vocabulary->size, &options, &table);
+    table.options.rule = MHF_RULE_IMPORTED;
+    if (status == MHF_OK)
+        memcpy(table.ids, kept->ids,
+               (size_t)kept->size * (size_t)options.num_hashes * sizeof *table.ids);
+    if (status == MHF_OK && options.num_lsh > 0 && vocabulary->size > kept->size)
+        status = fill_lsh(vocabulary, kept->size, vocabulary->size, &table);
+    if (status == MHF_OK)
+        status = give_new(kept, vocabulary, &options, &table);
+    if (status == MHF_OK)
+        status = count_duplicates(&table);
     if (status == MHF_OK)
         *out = table;
     else

@@ -293,14 +293,14 @@ mhf_status mhf_checkpoint_write(const char *path, const mhf_grid *grid, const mh
     return status;
 }
 
-mhf_status mhf_checkpoint_import(mhf_source *source, const char *path,
-                                 const mhf_checkpoint_meta *meta)
+mhf_status mhf_checkpoint_compose(const char *path, const mhf_config *config,
+                                  mhf_tensor_reader read, void *context,
+                                  const mhf_checkpoint_meta *meta)
 {
     enum { PIECE = 16 * MHF_SHARD_UNIT };
     mhf_h5 file = {0};
     mhf_registry registry = {0};
     float *piece = NULL;
-    const mhf_config *config = mhf_source_config(source);
     mhf_status status = mhf_registry_new(config, &registry);
     if (status == MHF_OK)
         status = mhf_new(&piece, PIECE, sizeof *piece, "a piece");
@@ -313,7 +313,7 @@ mhf_status mhf_checkpoint_import(mhf_source *source, const char *path,
         const mhf_param *param = &registry.params[i];
         for (int64_t first = 0; status == MHF_OK && first < param->count; first += PIECE) {
             int64_t n = param->count - first < PIECE ? param->count - first : PIECE;
-            status = mhf_source_read(source, MHF_PARAMETER, param, first, n, piece);
+            status = read(context, param, first, n, piece);
             if (status == MHF_OK)
                 status = put_piece(&file, MHF_PARAMETER, param, first, n, piece);
         }
@@ -323,4 +323,16 @@ out:
     free(piece);
     mhf_registry_free(&registry);
     return status;
+}
+
+static mhf_status read_source(void *context, const mhf_param *param, int64_t first, int64_t count,
+                              float *out)
+{
+    return mhf_source_read(context, MHF_PARAMETER, param, first, count, out);
+}
+
+mhf_status mhf_checkpoint_import(mhf_source *source, const char *path,
+                                 const mhf_checkpoint_meta *meta)
+{
+    return mhf_checkpoint_compose(path, mhf_source_config(source), read_source, source, meta);
 }

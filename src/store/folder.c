@@ -134,7 +134,8 @@ mhf_status mhf_folder_tokenizer(const mhf_source *source, mhf_tokenizer **out)
 
 mhf_status mhf_folder_carried(const mhf_source *source, mhf_carried *out)
 {
-    static const char *const names[] = {"generation_config.json", "special_tokens_map.json"};
+    static const char *const names[] = {"config.json", "generation_config.json",
+                                        "special_tokens_map.json"};
     mhf_buf path = {0}, text = {0};
     mhf_status status = MHF_OK;
     for (size_t i = 0; status == MHF_OK && i < sizeof names / sizeof *names; i++) {
