@@ -240,6 +240,7 @@ static mhf_status remove_old_weights(const export *e)
 {
     mhf_status status = MHF_OK;
     mhf_buf path = {0};
+    int removed = 0;
     DIR *dir = opendir(e->folder);
     if (!dir)
         return mhf_fail_io(e->folder, "can't open the folder");
@@ -250,9 +251,10 @@ static mhf_status remove_old_weights(const export *e)
         status = mhf_path_join(e->folder, entry->d_name, &path);
         if (status == MHF_OK && unlink(path.data) != 0)
             status = mhf_fail_io(path.data, "can't remove the older weights");
-        if (status == MHF_OK)
-            mhf_log(MHF_LOG_INFO, "removed %s, weights of an older export", path.data);
+        removed++;
     }
+    if (status == MHF_OK && removed > 0)
+        mhf_log(MHF_LOG_INFO, "%s: %d files of older weights removed", e->folder, removed);
     closedir(dir);
     mhf_buf_free(&path);
     return status;
