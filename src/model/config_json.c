@@ -48,7 +48,12 @@ static mhf_status check_built(const json_t *o, const char *name)
     const json_t *dropout = json_object_get(o, "attention_dropout");
     if (!absent(dropout) && !(json_is_number(dropout) && json_number_value(dropout) == 0))
         return refuse(name, "attention_dropout", dropout, "0");
+    const json_t *quantized = json_object_get(o, "quantization_config");
+    if (!absent(quantized))
+        return refuse(name, "quantization_config", quantized, "null");
     const json_t *layers = json_object_get(o, "layer_types");
+    if (!absent(layers) && !json_is_array(layers))
+        return refuse(name, "layer_types", layers, "a list");
     for (size_t i = 0; i < json_array_size(layers); i++)
         if (!is_text(json_array_get(layers, i), "full_attention"))
             return refuse(name, "layer_types", json_array_get(layers, i), "full_attention");
@@ -68,6 +73,18 @@ static mhf_status read_rope(const json_t *o, const char *name, mhf_config *confi
     if (!json_is_object(rope))
         return refuse(name, "rope_parameters", rope, "an object");
     MHF_TRY(expect_text(rope, name, "rope_type", "default"));
+    MHF_TRY(expect_text(rope, name, "type", "default"));
+    const json_t *partial = json_object_get(rope, "partial_rotary_factor");
+    if (!absent(partial) && !(json_is_number(partial) && json_number_value(partial) == 1))
+        return refuse(name, "partial_rotary_factor", partial, "1");
+    /* Angles by kind of layer would be nested here. */
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)rope, key, value)
+    {
+        if (json_is_object(value) || json_is_array(value))
+            return refuse(name, key, value, "a single set of rope_parameters");
+    }
     return mhf_json_real_or(rope, "rope_theta", name, &config->rope_theta);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "feed.h"
+#include "finite.h"
 #include "mhf/tensor.h"
 #include "run_folder.h"
 #include "watchdog.h"
@@ -46,21 +47,31 @@ typedef struct trainer {
 /* ---- setting up
  * ----------------------------------------------------------------------------------- */
 
+/* A store must be of the model's tokenizer, and hold a block. */
+static mhf_status check_store(const trainer *t, const char *file, const mhf_tokens_info *info)
+{
+    const mhf_run_config *c = t->config;
+    const mhf_tokenizer *tokenizer = t->inputs->tokenizer;
+    if (tokenizer && *info->tokenizer_sha256 &&
+        strcmp(info->tokenizer_sha256, mhf_tokenizer_sha256(tokenizer)) != 0)
+        return mhf_fail(MHF_E_MISMATCH, "%s: made with another tokenizer than %s", file,
+                        c->tokenizer ? c->tokenizer : "the model's");
+    if (info->vocab_size > c->model.vocab_size)
+        return mhf_fail(MHF_E_MISMATCH, "%s: has %lld tokens in its vocabulary, the model %d", file,
+                        (long long)info->vocab_size, c->model.vocab_size);
+    if (info->n < c->block)
+        return mhf_fail(MHF_E_DATA, "%s: holds %lld tokens, expected a block of %lld at least",
+                        file, (long long)info->n, (long long)c->block);
+    return MHF_OK;
+}
+
 static mhf_status open_data(trainer *t)
 {
     const mhf_run_config *c = t->config;
     const int32_t V = c->model.vocab_size;
     MHF_TRY(mhf_cursor_new(c->train_files, c->n_train_files, c->block, c->seed, &t->cursor));
-    for (int32_t i = 0; i < c->n_train_files; i++) {
-        const mhf_tokens_info *info = mhf_cursor_store_info(t->cursor, i);
-        if (t->inputs->tokenizer && *info->tokenizer_sha256 &&
-            strcmp(info->tokenizer_sha256, mhf_tokenizer_sha256(t->inputs->tokenizer)) != 0)
-            return mhf_fail(MHF_E_MISMATCH, "%s: made with another tokenizer than %s",
-                            c->train_files[i].file, c->tokenizer ? c->tokenizer : "the model's");
-        if (info->vocab_size > V)
-            return mhf_fail(MHF_E_MISMATCH, "%s: has %lld tokens in its vocabulary, the model %d",
-                            c->train_files[i].file, (long long)info->vocab_size, V);
-    }
+    for (int32_t i = 0; i < c->n_train_files; i++)
+        MHF_TRY(check_store(t, c->train_files[i].file, mhf_cursor_store_info(t->cursor, i)));
     MHF_TRY(mhf_new(&t->token_bytes, V, sizeof *t->token_bytes, "token lengths"));
     for (int32_t id = 0; t->inputs->tokenizer && id < mhf_tokenizer_size(t->inputs->tokenizer);
          id++)
@@ -70,6 +81,7 @@ static mhf_status open_data(trainer *t)
     if (!c->holdout || c->evaluate_every == 0)
         return MHF_OK;
     MHF_TRY(mhf_tokens_open(c->holdout, &t->holdout));
+    MHF_TRY(check_store(t, c->holdout, mhf_tokens_info_of(t->holdout)));
     const int64_t blocks = mhf_tokens_info_of(t->holdout)->n / c->block;
     t->holdout_share = share_of(blocks, c->micro_batch, t->grid.replicas, t->grid.replica);
     return feed_new(t->holdout_share.n, c->micro_batch, c->block, false, &t->holdout_feed);
@@ -269,6 +281,17 @@ typedef struct step_result {
     mhf_phase_seconds seconds;
 } step_result;
 
+/* A loss that is no number comes from a tensor: say which. Collective, agreed. */
+static mhf_status check_loss(const trainer *t, double loss)
+{
+    if (isfinite(loss))
+        return MHF_OK;
+    mhf_status status = mhf_agree(finite_weights(&t->params));
+    if (status == MHF_OK)
+        status = mhf_agree(finite_gradients(&t->params));
+    return status != MHF_OK ? status : mhf_fail(MHF_E_NONFINITE, "the loss is %g", loss);
+}
+
 static mhf_status run_step(trainer *t, step_result *r)
 {
     const mhf_run_config *c = t->config;
@@ -292,9 +315,7 @@ static mhf_status run_step(trainer *t, step_result *r)
                                .weight_decay = c->weight_decay,
                                .clip = c->clip};
     watchdog_mark(t->dog, "reducing gradients", t->step + 1);
-    mhf_status status = MHF_OK;
-    if (!isfinite(r->train.loss))
-        status = mhf_fail(MHF_E_NONFINITE, "the loss is %g", r->train.loss);
+    mhf_status status = check_loss(t, r->train.loss);
     if (status == MHF_OK)
         status =
             mhf_optimizer_step(&t->grid, &t->params, &t->optimizer, &update, &r->norm, &r->seconds);

@@ -137,6 +137,10 @@ mhf_status mhf_run_resolve(mhf_run_config *c, const mhf_source *resumed, mhf_run
     if (status == MHF_OK && c->model.vocab_size == 0 &&
         strcmp(settings_text(c->settings, "model.preset"), "none") != 0)
         c->model.vocab_size = 32768;
+    if (status == MHF_OK && c->model.vocab_size == 0)
+        status = mhf_fail(MHF_E_CONFIG,
+                          "tokenizer is not given, nor model.vocab_size: the model's rows are "
+                          "counted from it");
     if (status == MHF_OK)
         status = mhf_config_check(&c->model);
     if (status == MHF_OK)

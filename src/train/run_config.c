@@ -85,6 +85,12 @@ static mhf_status fail_list(const mhf_settings *s, const char *name, const char 
     return status;
 }
 
+/* A text of one character or more. */
+static bool is_word(const json_t *value)
+{
+    return json_is_string(value) && *json_string_value(value);
+}
+
 static mhf_status fill_data_files(const mhf_settings *s, mhf_run_config *c)
 {
     const char *expected = "a file, or a list of {file:, weight:} with weights above 0";
@@ -95,7 +101,7 @@ static mhf_status fill_data_files(const mhf_settings *s, mhf_run_config *c)
         const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
         const json_t *file = json_is_object(item) ? json_object_get(item, "file") : item;
         const json_t *weight = json_object_get(item, "weight");
-        if (!json_is_string(file) || (weight && !json_is_string(weight)) ||
+        if (!is_word(file) || (weight && !json_is_string(weight)) ||
             (json_is_object(item) && json_object_size(item) != 1 + (weight != NULL)))
             return fail_list(s, "data.train", expected);
         char *end = "";
@@ -114,7 +120,7 @@ static mhf_status fill_trainable(const mhf_settings *s, mhf_run_config *c)
     MHF_TRY(mhf_new(&c->trainable, (int64_t)n, sizeof *c->trainable, "patterns"));
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
-        if (!json_is_string(item))
+        if (!is_word(item))
             return fail_list(s, "train.trainable", "all, expansion, or a list of patterns");
         c->trainable[c->n_trainable++] = json_string_value(item);
     }
@@ -135,7 +141,7 @@ static mhf_status fill_layers(const mhf_settings *s, mhf_run_config *c)
     for (int i = 0; i < c->stages; i++) {
         const json_t *item = json_array_get(value, (size_t)i);
         char *end = "x";
-        long layers = json_is_string(item) ? strtol(json_string_value(item), &end, 10) : 0;
+        long layers = is_word(item) ? strtol(json_string_value(item), &end, 10) : 0;
         if (*end != 0 || layers < 0 || layers > 4096)
             return fail_list(s, "parallel.layers", expected);
         c->layers[c->n_layers++] = (int32_t)layers;

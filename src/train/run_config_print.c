@@ -5,6 +5,13 @@
 
 #include "settings.h"
 
+/* Control characters, what YAML takes for a line's end, and what it forbids. */
+static bool needs_escape(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+           c == 0xfffe || c == 0xffff;
+}
+
 /* Plain where YAML can't take it for anything else, else in double quotes. */
 static mhf_status print_scalar(const char *text, mhf_buf *out)
 {
@@ -13,13 +20,18 @@ static mhf_status print_scalar(const char *text, mhf_buf *out)
     if (*text && *text != '-' && strspn(text, plain) == strlen(text))
         return mhf_buf_add_text(out, text);
     MHF_TRY(mhf_buf_add_text(out, "\""));
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            MHF_TRY(mhf_buf_add_text(out, "\\"));
-        if ((unsigned char)*c < 0x20)
-            MHF_TRY(mhf_buf_printf(out, "\\x%02x", (unsigned)(unsigned char)*c));
+    const size_t end = strlen(text);
+    for (size_t i = 0; i < end;) {
+        uint32_t c = 0;
+        int n = mhf_utf8_decode(text + i, end - i, &c);
+        n = n > 0 ? n : 1;
+        if (c == '"' || c == '\\')
+            MHF_TRY(mhf_buf_printf(out, "\\%c", (int)c));
+        else if (needs_escape(c))
+            MHF_TRY(mhf_buf_printf(out, "\\u%04x", c));
         else
-            MHF_TRY(mhf_buf_add(out, c, 1));
+            MHF_TRY(mhf_buf_add(out, text + i, (size_t)n));
+        i += (size_t)n;
     }
     return mhf_buf_add_text(out, "\"");
 }

@@ -51,7 +51,7 @@ const key settings_keys[] = {
     {"train.loss_denominator", KEY_CHOICE, 0, 0, "exact|reference", "exact", false,
      "targets, or labels before the shift"},
     {"train.trainable", KEY_LIST, 0, 0, NULL, "all", false, "all, expansion, or [pattern, …]"},
-    {"train.recompute", KEY_CHOICE, 0, 0, "none|layer", "none", true, "spare activations"},
+    {"train.recompute", KEY_CHOICE, 0, 0, "none|layer", "none", false, "spare activations"},
     {"train.on_nonfinite", KEY_CHOICE, 0, 0, "stop|skip", "stop", false, "NaN in a gradient"},
     {"parallel.stages", KEY_INT, 1, 4096, NULL, "1", true, "P; replicas = ranks / P"},
     {"parallel.layers", KEY_LIST, 0, 0, NULL, "auto", true, "auto (by cost), or [5, 7]"},

@@ -29,6 +29,25 @@ static mhf_status fail_at(const reader *r, const yaml_node_t *node, const char *
     return mhf_fail(MHF_E_CONFIG, "%s: %s", origin, what);
 }
 
+/* Every key of a mapping once: a key given twice is a mistake that YAML readers let pass. */
+static mhf_status check_twice(reader *r, const yaml_node_t *mapping, const yaml_node_pair_t *pair)
+{
+    const yaml_node_t *left = yaml_document_get_node(&r->document, pair->key);
+    if (left->type != YAML_SCALAR_NODE)
+        return fail_at(r, left, "expected a key");
+    for (const yaml_node_pair_t *p = mapping->data.mapping.pairs.start; p < pair; p++) {
+        const yaml_node_t *other = yaml_document_get_node(&r->document, p->key);
+        if (strcmp((const char *)other->data.scalar.value, (const char *)left->data.scalar.value) ==
+            0) {
+            char text[256];
+            snprintf(text, sizeof text, "key %.200s is given twice",
+                     (const char *)left->data.scalar.value);
+            return fail_at(r, left, text);
+        }
+    }
+    return MHF_OK;
+}
+
 /* A scalar, a list of scalars, or a list of {file, weight} mappings. */
 static mhf_status value_of(reader *r, yaml_node_t *node, int depth, json_t **out)
 {
@@ -62,12 +81,10 @@ static mhf_status value_of(reader *r, yaml_node_t *node, int depth, json_t **out
         for (; status == MHF_OK && pair < node->data.mapping.pairs.top; pair++) {
             yaml_node_t *left = yaml_document_get_node(&r->document, pair->key);
             json_t *part;
-            if (left->type != YAML_SCALAR_NODE) {
-                status = fail_at(r, left, "expected a key");
-                break;
-            }
-            status =
-                value_of(r, yaml_document_get_node(&r->document, pair->value), depth + 1, &part);
+            status = check_twice(r, node, pair);
+            if (status == MHF_OK)
+                status = value_of(r, yaml_document_get_node(&r->document, pair->value), depth + 1,
+                                  &part);
             if (status == MHF_OK &&
                 json_object_set_new(value, (const char *)left->data.scalar.value, part) != 0)
                 status = fail_at(r, left, "not a key in UTF-8");
@@ -96,25 +113,6 @@ static bool is_section(const char *name)
         if (strncmp(settings_keys[i].name, name, n) == 0 && settings_keys[i].name[n] == '.')
             return true;
     return false;
-}
-
-/* Every key of a mapping once: a key given twice is a mistake that YAML readers let pass. */
-static mhf_status check_twice(reader *r, const yaml_node_t *mapping, const yaml_node_pair_t *pair)
-{
-    const yaml_node_t *left = yaml_document_get_node(&r->document, pair->key);
-    if (left->type != YAML_SCALAR_NODE)
-        return fail_at(r, left, "expected a key");
-    for (const yaml_node_pair_t *p = mapping->data.mapping.pairs.start; p < pair; p++) {
-        const yaml_node_t *other = yaml_document_get_node(&r->document, p->key);
-        if (strcmp((const char *)other->data.scalar.value, (const char *)left->data.scalar.value) ==
-            0) {
-            char text[256];
-            snprintf(text, sizeof text, "key %.200s is given twice",
-                     (const char *)left->data.scalar.value);
-            return fail_at(r, left, text);
-        }
-    }
-    return MHF_OK;
 }
 
 static mhf_status read_mapping(reader *r, const char *section, yaml_node_t *mapping)
