@@ -12,6 +12,9 @@ static const int multiples[MHF_GRID] = {1,  2,  3,  4,  5,  6,  7,  8,  10, 12, 
                                         20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128};
 enum { BLOCK = 256 };
 
+/* Smaller powers add nothing to a sum that is 1 at least; denormal ones would be slow. */
+static const float tiny = 1e-30f;
+
 double mhf_calibration_beta(int i)
 {
     return (double)multiples[i] / MHF_GRID_UNIT;
@@ -38,13 +41,13 @@ WIDE static void add_block(const float *s, const float *u, float factor, int64_t
             for (int64_t v = 0; v < n; v++)
                 step[v] *= step[v];
         float sum = 0, weighted = 0;
-        if (i > 0)
-            for (int64_t v = 0; v < n; v++)
-                power[v] *= step[v];
 #pragma omp simd reduction(+ : sum, weighted)
         for (int64_t v = 0; v < n; v++) {
-            sum += power[v];
-            weighted += power[v] * s[v];
+            float p = i > 0 ? power[v] * step[v] : power[v];
+            p = p < tiny ? 0 : p;
+            power[v] = p;
+            sum += p;
+            weighted += p * s[v];
         }
         total[i] += (double)sum;
         moment[i] += (double)weighted;
