@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "mhf/parallel.h"
+#include "wait.h"
 
 enum { SENTENCE = 4096 };
 
@@ -12,8 +13,8 @@ mhf_status mhf_agree(mhf_status mine)
     int rank, n;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n);
-    int failed = mine == MHF_OK ? n : rank, first;
-    MPI_Allreduce(&failed, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    int first = mine == MHF_OK ? n : rank;
+    allreduce_politely(&first, 1, MPI_INT, MPI_MIN);
     if (first == n)
         return MHF_OK;
     struct {

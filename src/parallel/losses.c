@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "mhf/parallel.h"
+#include "wait.h"
 
 /* Doubles of one micro-batch's losses as they travel. */
 enum { WIDTH = MHF_MAX_HASHES + 1 };
@@ -20,7 +21,7 @@ void mhf_losses_join(const mhf_grid *grid, const mhf_losses *mine, int32_t first
         row[MHF_MAX_HASHES] = (double)mine[m].targets;
     }
     /* One rank alone has a number other than 0 in any place, so the sum is exact in any order. */
-    MPI_Allreduce(MPI_IN_PLACE, all, n_global * WIDTH, MPI_DOUBLE, MPI_SUM, grid->world);
+    allreduce_politely(all, n_global * WIDTH, MPI_DOUBLE, MPI_SUM);
     *total = (mhf_losses){0};
     for (int32_t m = 0; m < n_global; m++) {
         const double *row = all + (int64_t)m * WIDTH;

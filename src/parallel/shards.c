@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wait.h"
+
 /* Floats of a message: about 16 MB, which moves faster than one large message and stays below 2^31.
  */
 enum { PIECE = 4 << 20, TAG_REDUCE = 11, TAG_JOIN = 12 };
@@ -103,7 +105,7 @@ void shards_reduce(const mhf_grid *grid, const mhf_registry *registry, int32_t p
                 MPI_Isend(gradient + theirs.first + offset, (int)m, MPI_FLOAT, r, TAG_REDUCE,
                           grid->replicated, &x.request[requests++]);
         }
-        MPI_Waitall(requests, x.request, MPI_STATUSES_IGNORE);
+        wait_politely(requests, x.request);
         if (n > 0) {
             tree_sum(x.parts, D, n);
             if (me != 0) /* the tree's root is replica 0's part */
