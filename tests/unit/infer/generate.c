@@ -66,11 +66,24 @@ static void prompts(void)
     CU_ASSERT_EQUAL(ids[0], 1);
     CU_ASSERT_EQUAL(memcmp(ids + 1, plain.ids, (size_t)plain.n * sizeof *ids), 0);
     mhf_encoding_free(&plain);
+    plain = (mhf_encoding){0};
     free(ids);
     CHECK_OK(mhf_prompt_encode(g.model, g.tokenizer, "", 0, &ids, &n));
     CU_ASSERT_EQUAL(n, 1);
     CU_ASSERT_EQUAL(ids[0], 1);
     free(ids);
+    /* A template that ends texts with EOS does not end a prompt. */
+    const char *ending = golden("bpe_train/expanded-bytelevel");
+    mhf_tokenizer *tokenizer;
+    if (ending) {
+        CHECK_OK(mhf_tokenizer_load(ending, NULL, &tokenizer));
+        CHECK_OK(mhf_tokenizer_encode(tokenizer, "And God", 7, MHF_ENCODE_PLAIN, &plain));
+        CHECK_OK(mhf_prompt_encode(g.model, tokenizer, "And God", 7, &ids, &n));
+        CU_ASSERT_EQUAL(n, plain.n);
+        free(ids);
+        mhf_encoding_free(&plain);
+        mhf_tokenizer_free(tokenizer);
+    }
     golden_close(&g);
 }
 
