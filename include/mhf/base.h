@@ -21,7 +21,7 @@
 #define MHF_PRINTF(text, first)
 #endif
 
-/* ---- status -------------------------------------------------------------------------------- */
+/* ---- status --------------------------------------------------------------------------------- */
 
 /* name, exit code of the program, what it means: the one list of errors. */
 #define MHF_STATUS_LIST(X)                                                                         \
@@ -65,7 +65,7 @@ const char *mhf_error(void);
             return mhf_try_status_;                                                                \
     } while (0)
 
-/* ---- log (stderr) -------------------------------------------------------------------------- */
+/* ---- log (stderr) --------------------------------------------------------------------------- */
 
 typedef enum mhf_log_level {
     MHF_LOG_ERROR,
@@ -80,7 +80,7 @@ mhf_log_level mhf_log_level_of(void);
 /** One line; the newline is added. */
 void mhf_log(mhf_log_level level, const char *format, ...) MHF_PRINTF(2, 3);
 
-/* ---- memory and sizes ---------------------------------------------------------------------- */
+/* ---- memory and sizes ----------------------------------------------------------------------- */
 
 /** *pointer = zeroed array of n elements of `size` bytes, aligned to 64; free() it. `pointer` is
  * the address of any object pointer. `what` names it in the error (MHF_E_NOMEM). n = 0 gives a
@@ -100,7 +100,7 @@ double mhf_seconds(void);
 /** Largest resident set of this process so far, in bytes. */
 int64_t mhf_peak_memory(void);
 
-/* ---- growing byte string ------------------------------------------------------------------- */
+/* ---- growing byte string -------------------------------------------------------------------- */
 
 /* Zero-initialise. data[n] is always 0 once something was added. */
 typedef struct mhf_buf {
@@ -180,7 +180,7 @@ mhf_status mhf_json_string_or(const json_t *object, const char *key, const char 
 /** Compact text of a value, UTF-8 as it is, reals with 17 digits; appended. */
 mhf_status mhf_json_print(const json_t *value, mhf_buf *out);
 
-/* ---- counter-based random numbers (Philox4x32-10) -------------------------------------------- */
+/* ---- counter-based random numbers (Philox4x32-10) ------------------------------------------- */
 
 typedef struct mhf_rng {
     uint32_t key[2];

@@ -84,8 +84,8 @@ mhf_status mhf_signatures_build(const mhf_vocabulary *vocabulary,
  *         token; MHF_E_CONFIG for options out of range; MHF_E_NOMEM. `out` untouched on error. */
 mhf_status mhf_signatures_adopt(const mhf_bucket *ids, int32_t rows, int32_t size, int32_t pad,
                                 const mhf_signature_options *options, mhf_signatures *out);
-/** Add tokens to a table whose rows stay as they are, whatever rule made them: each new token gets a
- * signature that no token has, found as `unique` finds it.
+/** Add tokens to a table whose rows stay as they are, whatever rule made them: each new token gets
+ * a signature that no token has, found as `unique` finds it.
  *
  * kept        the table so far: its tokens are the first kept->size of the vocabulary.
  * vocabulary  of all tokens, its pad the table's; borrowed during the call.
@@ -107,7 +107,7 @@ mhf_status mhf_signature_index_new(const mhf_signatures *table, mhf_signature_in
 int32_t mhf_signature_index_find(const mhf_signature_index *index, const mhf_bucket *signature);
 void mhf_signature_index_free(mhf_signature_index *index);
 
-/* ---- report ---------------------------------------------------------------------------------- */
+/* ---- report --------------------------------------------------------------------------------- */
 
 /** Append a report in words: duplicates, capacity (B-1)^H, bucket loads of each coordinate (mean,
  * smallest, largest, empty), and for each pair of coordinates the tokens on which they coincide,

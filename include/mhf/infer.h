@@ -88,8 +88,7 @@ mhf_status mhf_score_split(const mhf_tokenizer *tokenizer, mhf_token prefix, con
 mhf_status mhf_score_file(const mhf_model *model, const mhf_tokenizer *tokenizer, const char *in,
                           const char *out, const mhf_score_options *options);
 
-/* ---- evaluate
- * ------------------------------------------------------------------------------------- */
+/* ---- evaluate ------------------------------------------------------------------------------- */
 
 typedef struct mhf_evaluation {
     int64_t tokens, bytes; /* targets, and the UTF-8 bytes they add */
@@ -114,8 +113,7 @@ typedef struct mhf_evaluate_options {
 mhf_status mhf_evaluate(const mhf_model *model, const mhf_tokenizer *tokenizer, mhf_tokens *tokens,
                         const mhf_evaluate_options *options, mhf_evaluation *out);
 
-/* ---- generate
- * --------------------------------------------------------------------------------------- */
+/* ---- generate ------------------------------------------------------------------------------- */
 
 typedef struct mhf_generate_options {
     int64_t max_tokens;
@@ -164,8 +162,7 @@ mhf_status mhf_generate_one(const mhf_model *model, const mhf_tokenizer *tokeniz
 mhf_status mhf_generate_file(const mhf_model *model, const mhf_tokenizer *tokenizer, const char *in,
                              const mhf_generate_options *options, mhf_buf *out);
 
-/* ---- dump
- * -------------------------------------------------------------------------------------------- */
+/* ---- dump ----------------------------------------------------------------------------------- */
 
 typedef enum mhf_pooling {
     MHF_POOL_NONE,

@@ -54,8 +54,8 @@ typedef struct mhf_phase_seconds {
 } mhf_phase_seconds;
 
 /** Run micro-batches batch[0..n) through the stages in the 1F1B order and add gradients; losses[m]
- * is filled on the last stage; batches that only evaluate run forward alone. All blocks·T ≤ the stage's max_tokens. Collective over
- * grid->pipeline; a failure aborts the job. */
+ * is filled on the last stage; batches that only evaluate run forward alone. All blocks·T ≤ the
+ * stage's max_tokens. Collective over grid->pipeline; a failure aborts the job. */
 void mhf_pipeline_run(const mhf_grid *grid, mhf_stage *stage, const mhf_config *config,
                       const mhf_batch *batch, int32_t n, mhf_losses *losses,
                       mhf_phase_seconds *seconds);

@@ -60,8 +60,7 @@ mhf_status mhf_signatures_read(const char *path, mhf_signatures *out);
 mhf_status mhf_vocabulary_of(const mhf_tokenizer *tokenizer, mhf_vocabulary *out);
 void mhf_vocabulary_free(mhf_vocabulary *vocabulary);
 
-/* ---- checkpoint
- * ---------------------------------------------------------------------------------- */
+/* ---- checkpoint ----------------------------------------------------------------------------- */
 
 /* Files of a model's folder that are kept as they are (generation_config.json, …). Owned arrays. */
 typedef struct mhf_carried {
@@ -147,8 +146,7 @@ mhf_status mhf_model_load(mhf_source *source, mhf_model **model, mhf_tokenizer *
  * array. */
 mhf_status mhf_checkpoints_list(const char *run, char ***paths, int32_t *n);
 
-/* ---- a Hugging Face directory, written
- * ------------------------------------------------------------- */
+/* ---- a Hugging Face directory, written ------------------------------------------------------ */
 
 typedef enum mhf_state_type { MHF_F32, MHF_F16, MHF_BF16 } mhf_state_type;
 
@@ -163,8 +161,7 @@ typedef struct mhf_export_options {
  * One rank. */
 mhf_status mhf_export(mhf_source *source, const char *folder, const mhf_export_options *options);
 
-/* ---- hidden states
- * -------------------------------------------------------------------------------- */
+/* ---- hidden states -------------------------------------------------------------------------- */
 
 typedef struct mhf_states_meta {
     const int32_t *layers; /* [n_layers]: 0..L, or L+1 for the final norm ("norm"), ascending */
@@ -221,8 +218,7 @@ const char *mhf_states_checkpoint(const mhf_states *states);
 const char *mhf_states_tokenizer_sha256(const mhf_states *states);
 mhf_status mhf_states_read(mhf_states *states, int32_t i, int64_t first, int64_t n, float *out);
 
-/* ---- study
- * ------------------------------------------------------------------------------------------ */
+/* ---- study ---------------------------------------------------------------------------------- */
 
 typedef struct mhf_study_result {
     int64_t pairs;
@@ -249,8 +245,7 @@ typedef struct mhf_study_result {
 /** One rank writes. */
 mhf_status mhf_study_write(const char *path, const mhf_study_result *result);
 
-/* ---- what is in a file
- * -------------------------------------------------------------------------------- */
+/* ---- what is in a file ---------------------------------------------------------------------- */
 
 /** The root attribute "format" of an mhf HDF5 file, e.g. "mhf-tokens"; out[32]. MHF_E_DATA for
  * others. */

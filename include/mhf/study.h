@@ -25,8 +25,7 @@ mhf_status mhf_spearman(const double *x, const double *y, int64_t n, double *rho
 mhf_status mhf_bootstrap(const double *x, const double *y, int64_t layers, int64_t n, int64_t draws,
                          uint64_t seed, double *interval);
 
-/* ---- word pairs
- * ---------------------------------------------------------------------------------- */
+/* ---- word pairs ----------------------------------------------------------------------------- */
 
 typedef struct mhf_pairs {
     int64_t n;
@@ -43,8 +42,7 @@ typedef struct mhf_pairs {
 mhf_status mhf_pairs_read(const char *path, mhf_pairs *out);
 void mhf_pairs_free(mhf_pairs *pairs);
 
-/* ---- templates
- * ------------------------------------------------------------------------------------ */
+/* ---- templates ------------------------------------------------------------------------------ */
 
 /* Every distinct word in its template: what the model reads. */
 typedef struct mhf_prompts {
@@ -57,8 +55,7 @@ typedef struct mhf_prompts {
 mhf_status mhf_prompts_fill(const mhf_pairs *pairs, const char *template_text, mhf_prompts *out);
 void mhf_prompts_free(mhf_prompts *prompts);
 
-/* ---- a study
- * ------------------------------------------------------------------------------------- */
+/* ---- a study -------------------------------------------------------------------------------- */
 
 typedef struct mhf_study_options {
     const char *pooling; /* that the states must have: mean, last or first */
@@ -86,8 +83,7 @@ mhf_status mhf_study_run(const mhf_study_input *inputs, int32_t n_inputs, const 
                          int64_t n_occurrences, mhf_study_result *out);
 void mhf_study_free(mhf_study_result *result);
 
-/* ---- tables
- * ---------------------------------------------------------------------------------------- */
+/* ---- tables --------------------------------------------------------------------------------- */
 
 /** Append the table for the screen: a line a layer, coverage and multi-word pairs above. */
 mhf_status mhf_study_table(const mhf_study_result *result, mhf_buf *out);

@@ -26,7 +26,7 @@ typedef struct arguments {
     int n_operands;
 } arguments;
 
-/* ---- options ------------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------------- */
 
 enum { KEY_HOLDOUT = 0x2000, KEY_BOS, KEY_EOS, KEY_PAD };
 
@@ -91,7 +91,7 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-/* ---- reading on rank 0 --------------------------------------------------------------------- */
+/* ---- reading on rank 0 ---------------------------------------------------------------------- */
 
 typedef struct corpus_reader {
     char **paths; /* [n_paths] */
@@ -136,7 +136,7 @@ static mhf_status read_batch(corpus_reader *reader, mhf_document_batch *batch)
     return MHF_OK;
 }
 
-/* ---- writing on rank 0 --------------------------------------------------------------------- */
+/* ---- writing on rank 0 ---------------------------------------------------------------------- */
 
 typedef struct store {
     mhf_token_writer *writer;
@@ -202,7 +202,7 @@ static void report(const corpus_reader *reader, const store stores[N_STORES], do
             reader->documents, reader->empty, (double)reader->bytes * 1e-6, seconds);
 }
 
-/* ---- the work ------------------------------------------------------------------------------ */
+/* ---- the work ------------------------------------------------------------------------------- */
 
 typedef struct corpus_job {
     const mhf_tokenizer *tokenizer;

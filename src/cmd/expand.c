@@ -77,8 +77,7 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-/* ---- work on rank 0
- * -------------------------------------------------------------------------------------------- */
+/* ---- work on rank 0 ------------------------------------------------------------------------- */
 
 static mhf_status count_parameters(const mhf_config *config, int64_t *out)
 {

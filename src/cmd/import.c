@@ -135,8 +135,7 @@ static mhf_status report_model(const mhf_config *config, const mhf_tokenizer *to
     return status;
 }
 
-/* ---- work on rank 0
- * ------------------------------------------------------------------------------ */
+/* ---- work on rank 0 ------------------------------------------------------------------------- */
 
 static mhf_status import(const char *output, mhf_source *source)
 {

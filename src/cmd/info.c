@@ -63,8 +63,7 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-/* ---- a tokenizer
- * ----------------------------------------------------------------------------------- */
+/* ---- a tokenizer ---------------------------------------------------------------------------- */
 
 static mhf_status set(json_t *object, const char *key, json_t *value)
 {
@@ -104,8 +103,7 @@ static mhf_status info_tokenizer(const char *path, json_t *o)
     return status;
 }
 
-/* ---- a model
- * ---------------------------------------------------------------------------------------- */
+/* ---- a model -------------------------------------------------------------------------------- */
 
 static json_t *unsigned_number(uint64_t value)
 {
@@ -208,8 +206,7 @@ static mhf_status info_model(const arguments *a, json_t *o)
     return status;
 }
 
-/* ---- other HDF5 files
- * -------------------------------------------------------------------------------- */
+/* ---- other HDF5 files ----------------------------------------------------------------------- */
 
 static mhf_status info_tokens(const char *path, json_t *o)
 {
@@ -266,8 +263,7 @@ static mhf_status info_hdf5(const arguments *a, json_t *o)
     return a->verify ? mhf_file_verify(a->path) : MHF_OK;
 }
 
-/* ---- in words
- * ------------------------------------------------------------------------------------------- */
+/* ---- in words ------------------------------------------------------------------------------- */
 
 static mhf_status print_words(const json_t *object, int indent, mhf_buf *out)
 {

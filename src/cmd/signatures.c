@@ -19,7 +19,7 @@ typedef struct arguments {
     const char *tokenizer, *output;
 } arguments;
 
-/* ---- options ------------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------------- */
 
 enum { KEY_HASHES = 0x2000, KEY_BUCKETS, KEY_LSH, KEY_RULE, KEY_SEED, KEY_BOS, KEY_EOS, KEY_PAD };
 
@@ -116,7 +116,7 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-/* ---- work on rank 0 ------------------------------------------------------------------------ */
+/* ---- work on rank 0 ------------------------------------------------------------------------- */
 
 static mhf_status build(const mhf_tokenizer *tokenizer, const mhf_signature_options *wanted,
                         mhf_signatures *table)

@@ -211,8 +211,7 @@ static mhf_status make_input(const arguments *a, int i, const mhf_prompts *promp
     return dump_model(a, path, prompts, first, in);
 }
 
-/* ---- the study, on rank 0
- * ------------------------------------------------------------------------ */
+/* ---- the study, on rank 0 ------------------------------------------------------------------- */
 
 /* counts [n_ids]: how often each token stands in the store. */
 static mhf_status count_tokens(const char *path, const char *tokenizer_sha256, int64_t **counts,

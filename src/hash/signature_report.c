@@ -93,8 +93,7 @@ static mhf_status report_size(const mhf_signatures *table, int64_t n, mhf_buf *o
                           table->duplicates);
 }
 
-/* ---- loads
- * --------------------------------------------------------------------------------------- */
+/* ---- loads ---------------------------------------------------------------------------------- */
 
 static mhf_status report_loads(const mhf_signatures *table, const columns *c, mhf_buf *out)
 {
@@ -119,8 +118,7 @@ static mhf_status report_loads(const mhf_signatures *table, const columns *c, mh
     return MHF_OK;
 }
 
-/* ---- coincidences
- * --------------------------------------------------------------------------------- */
+/* ---- coincidences --------------------------------------------------------------------------- */
 
 static int64_t coincidences(const columns *c, int32_t a, int32_t b)
 {

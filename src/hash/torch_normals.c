@@ -9,7 +9,7 @@
 
 #include "clones.h"
 
-/* ---- MT19937 --------------------------------------------------------------------------------- */
+/* ---- MT19937 -------------------------------------------------------------------------------- */
 
 static void mt_start(mhf_mt19937 *mt, uint32_t seed)
 {
@@ -77,7 +77,7 @@ static void mt_uniforms(mhf_mt19937 *mt, int64_t n, float *out)
     }
 }
 
-/* ---- Box-Muller ------------------------------------------------------------------------------ */
+/* ---- Box-Muller ----------------------------------------------------------------------------- */
 
 /* Natural logarithm of x in (0, 1]. */
 static inline float cephes_log(float x)
@@ -191,7 +191,7 @@ mhf_status mhf_torch_normals(uint32_t seed, int64_t n, float *out)
     return MHF_OK;
 }
 
-/* ---- the stream ------------------------------------------------------------------------------ */
+/* ---- the stream ----------------------------------------------------------------------------- */
 
 void mhf_normal_stream_start(mhf_normal_stream *stream, uint32_t seed)
 {

@@ -78,8 +78,7 @@ static void free_scratch(scratch *s)
     free(s->at);
 }
 
-/* ---- a chunk of positions
- * ------------------------------------------------------------------------ */
+/* ---- a chunk of positions ------------------------------------------------------------------- */
 
 /* s [n, width] from the coordinates' logits z. */
 static void fill_logits(const job *j, const scratch *c, float *const *z, int64_t n)
@@ -186,8 +185,7 @@ static void run_block_here(const job *j, const scratch *threads, work *w)
         w->error = strdup(mhf_error());
 }
 
-/* ---- all blocks, dealt to ranks, added in order
- * --------------------------------------------------- */
+/* ---- all blocks, dealt to ranks, added in order --------------------------------------------- */
 
 static void add_sums(sums *total, const sums *part)
 {

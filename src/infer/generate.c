@@ -44,7 +44,7 @@ out:
     return status;
 }
 
-/* ---- text of an answer ----------------------------------------------------------------------- */
+/* ---- text of an answer ---------------------------------------------------------------------- */
 
 /* text = what the generated ids add to the decoded prompt. Decoding both together keeps the space
  * between them, which some decoders drop at the start of a text. */

@@ -24,7 +24,7 @@ typedef struct job {
     prompt *prompts; /* [lines.n], this rank's filled */
 } job;
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 static mhf_status read_until(const char *where, prompt *out)
 {

@@ -38,8 +38,7 @@ static bool meets(int64_t begin, int64_t end, int64_t first, int64_t last)
     return (begin > first ? begin : first) < (end < last ? end : last);
 }
 
-/* ---- which bytes of its text a token of given ids covers
- * ------------------------------------------ */
+/* ---- which bytes of its text a token of given ids covers ------------------------------------ */
 
 static size_t common_prefix(const mhf_buf *a, const mhf_buf *b)
 {

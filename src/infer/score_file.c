@@ -33,7 +33,7 @@ typedef struct job {
     int threads;
 } job;
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 static mhf_status read_texts(const job *j, const json_t *object, const char *where, request *out)
 {

@@ -208,8 +208,7 @@ mhf_status mhf_model_forward(const mhf_model *model, const mhf_token *ids, int64
     return status;
 }
 
-/* ---- head
- * ---------------------------------------------------------------------------------------- */
+/* ---- head ----------------------------------------------------------------------------------- */
 
 mhf_status mhf_model_head(const mhf_model *model, const float *hidden, int64_t n, float *const *z)
 {

@@ -142,8 +142,7 @@ static void mix_backward(const mhf_config *c, const head_tensors *w, const head_
         mhf_add(t->dhidden + i * m, m, dmixer->u1);
 }
 
-/* ---- one chunk: forward of all coordinates, then backward
- * ---------------------------------------- */
+/* ---- one chunk: forward of all coordinates, then backward ----------------------------------- */
 
 /* A chunk's view of the scratch; strides follow the chunk's own n, so that neighbours touch: p_k
  * and the slot after it, which holds dz_k once p_{k+1} is done with, are one matrix of 2n rows; so

@@ -47,8 +47,7 @@ mhf_status mhf_check_finite(mhf_status status, const char *path, const char *gro
                     (long long)(first + i), (double)values[i]);
 }
 
-/* ---- laying out
- * ---------------------------------------------------------------------------------- */
+/* ---- laying out ----------------------------------------------------------------------------- */
 
 static mhf_status reserve(mhf_h5 *file, mhf_tensor_kind kind, const mhf_param *param)
 {
@@ -169,8 +168,7 @@ static mhf_status take_room(const mhf_h5 *file)
     return status;
 }
 
-/* ---- each rank's pieces
- * ------------------------------------------------------------------------------ */
+/* ---- each rank's pieces --------------------------------------------------------------------- */
 
 static mhf_status put_piece(mhf_h5 *file, mhf_tensor_kind kind, const mhf_param *param,
                             int64_t first, int64_t count, const float *values)
@@ -246,8 +244,7 @@ static mhf_status put_undealt(mhf_h5 *file, const mhf_grid *grid, const mhf_para
     return MHF_OK;
 }
 
-/* ---- all ranks
- * ------------------------------------------------------------------------------------------ */
+/* ---- all ranks ------------------------------------------------------------------------------ */
 
 static mhf_status begin(const char *path, const mhf_config *config, const mhf_params *params,
                         bool moments, const mhf_checkpoint_meta *meta, mhf_h5 *file)

@@ -45,8 +45,7 @@ static mhf_status read_config(mhf_source *source)
     return status;
 }
 
-/* ---- tensors
- * --------------------------------------------------------------------------------------- */
+/* ---- tensors -------------------------------------------------------------------------------- */
 
 static mhf_status check_shape(const mhf_h5_data *data, const mhf_param *param)
 {
@@ -168,8 +167,7 @@ mhf_status mhf_checkpoint_read(mhf_source *source, mhf_tensor_kind kind, const m
     return mhf_h5_data_read(&source->opened, first, count, out);
 }
 
-/* ---- kept files
- * -------------------------------------------------------------------------------------- */
+/* ---- kept files ----------------------------------------------------------------------------- */
 
 static const char tokenizer_path[] = "/files/tokenizer.json";
 static const char config_path[] = "/files/tokenizer_config.json";

@@ -34,8 +34,7 @@ typedef struct export
 }
 export;
 
-/* ---- which tensor goes where
- * ------------------------------------------------------------------------ */
+/* ---- which tensor goes where ---------------------------------------------------------------- */
 
 static void list_table(export *e)
 {
@@ -105,8 +104,7 @@ static void shard_name(const export *e, int32_t shard, char name[FILE_NAME])
         snprintf(name, FILE_NAME, "model-%05d-of-%05d.safetensors", shard + 1, e->n_shards);
 }
 
-/* ---- tensors
- * ------------------------------------------------------------------------------------------ */
+/* ---- tensors -------------------------------------------------------------------------------- */
 
 static mhf_status append_table(const export *e, mhf_safetensors_writer *writer)
 {
@@ -171,8 +169,7 @@ static mhf_status write_shard(const export *e, int32_t shard)
     return mhf_safetensors_finish(&writer, status);
 }
 
-/* ---- the index of a model in several files
- * ------------------------------------------------------------ */
+/* ---- the index of a model in several files -------------------------------------------------- */
 
 static mhf_status make_index(const export *e, mhf_buf *out)
 {
@@ -208,8 +205,7 @@ static mhf_status write_index(const export *e)
     return status;
 }
 
-/* ---- weights of an older export in the same folder
- * ---------------------------------------------------- */
+/* ---- weights of an older export in the same folder ------------------------------------------ */
 
 static bool is_weights(const char *name)
 {

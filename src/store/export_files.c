@@ -44,8 +44,7 @@ static mhf_status write_config(const mhf_source *source, const char *folder, con
     return status;
 }
 
-/* ---- the tokenizer
- * ------------------------------------------------------------------------------------------- */
+/* ---- the tokenizer -------------------------------------------------------------------------- */
 
 static bool has_tokenizer(const mhf_source *source)
 {

@@ -23,8 +23,7 @@ static mhf_status read_config(mhf_source *source)
     return status;
 }
 
-/* ---- are they the model's tensors?
- * ------------------------------------------------------------------ */
+/* ---- are they the model's tensors? ---------------------------------------------------------- */
 
 static mhf_status find(const mhf_source *source, const mhf_param *param, const mhf_tensor **out)
 {
@@ -124,8 +123,7 @@ mhf_status mhf_folder_read(mhf_source *source, const mhf_param *param, int64_t f
     return mhf_safetensors_read(source->tensors, tensor, first, count, out);
 }
 
-/* ---- the other files
- * -------------------------------------------------------------------------------------- */
+/* ---- the other files ------------------------------------------------------------------------ */
 
 mhf_status mhf_folder_tokenizer(const mhf_source *source, mhf_tokenizer **out)
 {
@@ -151,8 +149,7 @@ mhf_status mhf_folder_carried(const mhf_source *source, mhf_carried *out)
     return status;
 }
 
-/* ---- the table
- * -------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 static mhf_status read_table(const mhf_source *source, mhf_bucket **out)
 {

@@ -52,7 +52,7 @@ typedef struct mhf_h5 {
 mhf_status mhf_h5_fail(mhf_status status, const mhf_h5 *file, const char *format, ...)
     MHF_PRINTF(3, 4);
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 /** Start to write `path`; root attributes format, format_version and creator are set. */
 mhf_status mhf_h5_create(const char *path, const char *format, mhf_h5 *file);
@@ -83,8 +83,7 @@ mhf_status mhf_h5_get_int(const mhf_h5 *file, const char *object, const char *na
                           int64_t high, int64_t *out);
 mhf_status mhf_h5_get_uint(const mhf_h5 *file, const char *object, const char *name, uint64_t *out);
 
-/* ---- writing datasets
- * ---------------------------------------------------------------------------- */
+/* ---- writing datasets ----------------------------------------------------------------------- */
 
 /** Create a dataset and that of its checksums, and the groups above. chunk_rows > 0: chunked by so
  * many rows, else contiguous. One rank. */
@@ -109,8 +108,7 @@ mhf_status mhf_h5_put_bytes(mhf_h5 *file, const char *path, const void *bytes, s
 mhf_status mhf_h5_put_strings(mhf_h5 *file, const char *path, int64_t n, const char *const *strings,
                               const size_t *lengths);
 
-/* ---- reading datasets
- * ---------------------------------------------------------------------------- */
+/* ---- reading datasets ----------------------------------------------------------------------- */
 
 /* A dataset opened for reading. Zero-initialise. */
 typedef struct mhf_h5_data {
@@ -167,8 +165,7 @@ mhf_status mhf_h5_attributes(const mhf_h5 *file, const char *object, mhf_h5_name
 /** Read every dataset and check its checksums. */
 mhf_status mhf_h5_verify(const mhf_h5 *file);
 
-/* ---- shared by the sources of this layer
- * ------------------------------------------------------------ */
+/* ---- shared by the sources of this layer ---------------------------------------------------- */
 
 /** Properties of a file, group or dataset that is made. */
 hid_t mhf_h5_creation_new(hid_t class);

@@ -12,7 +12,7 @@
 
 enum { FORMAT_VERSION = 1, SUPERBLOCK = 48, REASON_MAX = 240 };
 
-/* ---- why ------------------------------------------------------------------------------------- */
+/* ---- why ------------------------------------------------------------------------------------ */
 
 static herr_t take_innermost(unsigned n, const H5E_error2_t *error, void *reason)
 {
@@ -53,8 +53,7 @@ mhf_status mhf_h5_fail(mhf_status status, const mhf_h5 *file, const char *format
     return mhf_fail(status, "%s: %s: %s", path ? path : "?", what, reason);
 }
 
-/* ---- property lists
- * ------------------------------------------------------------------------------ */
+/* ---- property lists ------------------------------------------------------------------------- */
 
 /* Format v110: every piece of metadata has a checksum of HDF5's own. No file locks: writers have a
  * name of their own until the rename, and many cluster file systems can't lock. */
@@ -110,8 +109,7 @@ static mhf_status name_file(const char *path, bool writing, mhf_h5 *file)
     return writing ? mhf_file_temporary(path, &file->temporary) : MHF_OK;
 }
 
-/* ---- writing
- * --------------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 mhf_status mhf_h5_create(const char *path, const char *format, mhf_h5 *file)
 {
@@ -202,8 +200,7 @@ void mhf_h5_free(mhf_h5 *file)
     *file = (mhf_h5){0};
 }
 
-/* ---- reading
- * --------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 static uint64_t little_endian(const unsigned char *bytes, int n)
 {

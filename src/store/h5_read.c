@@ -73,8 +73,7 @@ mhf_status mhf_h5_type_of(const mhf_h5 *file, const char *path, mhf_h5_type *out
     return status;
 }
 
-/* ---- opening
- * -------------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 static mhf_status check_type(const mhf_h5_data *data)
 {
@@ -221,8 +220,7 @@ void mhf_h5_data_close(mhf_h5_data *data)
     *data = (mhf_h5_data){.id = -1};
 }
 
-/* ---- reading
- * ---------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 /* Check the pieces that `bytes` holds, from piece `i` on. */
 static mhf_status check_sums(mhf_h5_data *data, int64_t i, const char *bytes, int64_t n)

@@ -25,8 +25,7 @@ void mhf_h5_names_free(mhf_h5_names *names)
     *names = (mhf_h5_names){0};
 }
 
-/* ---- kinds of storage
- * ---------------------------------------------------------------------------- */
+/* ---- kinds of storage ----------------------------------------------------------------------- */
 
 mhf_status mhf_h5_check_group(const mhf_h5 *file, const char *path)
 {
@@ -50,8 +49,7 @@ mhf_status mhf_h5_check_attributes(const mhf_h5 *file, const char *object)
     return MHF_OK;
 }
 
-/* ---- members and attributes
- * ------------------------------------------------------------------------ */
+/* ---- members and attributes ----------------------------------------------------------------- */
 
 typedef struct walk {
     mhf_h5_names *names;
@@ -106,8 +104,7 @@ mhf_status mhf_h5_attributes(const mhf_h5 *file, const char *object, mhf_h5_name
     return at.status;
 }
 
-/* ---- the whole file
- * ---------------------------------------------------------------------------------- */
+/* ---- the whole file ------------------------------------------------------------------------- */
 
 /* Groups still to be seen, and the addresses of those that were: links may run in circles. */
 typedef struct sweep {

@@ -42,8 +42,7 @@ static mhf_status read_at(int fd, const char *path, int64_t at, int64_t n, void 
     return MHF_OK;
 }
 
-/* ---- one entry of a header
- * ------------------------------------------------------------------------ */
+/* ---- one entry of a header ------------------------------------------------------------------ */
 
 static int64_t type_size(const char *name)
 {
@@ -125,8 +124,7 @@ static mhf_status take_tensor(const json_t *entry, const char *where, int64_t da
     return MHF_OK;
 }
 
-/* ---- a header
- * --------------------------------------------------------------------------------------- */
+/* ---- a header ------------------------------------------------------------------------------- */
 
 static mhf_status add_tensor(mhf_safetensors *all, const char *name, const json_t *entry,
                              int32_t file, int64_t data_bytes)
@@ -258,8 +256,7 @@ static mhf_status open_shard(mhf_safetensors *all, const char *folder, const cha
     return read_header(all, (int32_t)all->n_shards - 1);
 }
 
-/* ---- the index of a model in several files
- * ------------------------------------------------------------ */
+/* ---- the index of a model in several files -------------------------------------------------- */
 
 static mhf_status open_listed(mhf_safetensors *all, const char *folder, const char *index,
                               const json_t *weights)
@@ -358,8 +355,7 @@ void mhf_safetensors_close(mhf_safetensors *tensors)
     free(tensors);
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 int64_t mhf_safetensors_count(const mhf_safetensors *tensors)
 {

@@ -47,8 +47,7 @@ mhf_status mhf_signatures_write(const char *path, const mhf_signatures *table,
     return mhf_h5_finish(&file, status);
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 /* What the attributes say, untrusted but in range. */
 typedef struct claims {
@@ -149,8 +148,7 @@ mhf_status mhf_signatures_read(const char *path, mhf_signatures *out)
     return status;
 }
 
-/* ---- the tokens that get signatures
- * ------------------------------------------------------------------ */
+/* ---- the tokens that get signatures --------------------------------------------------------- */
 
 mhf_status mhf_vocabulary_of(const mhf_tokenizer *tokenizer, mhf_vocabulary *out)
 {

@@ -75,8 +75,7 @@ mhf_status mhf_checkpoints_list(const char *run, char ***paths, int32_t *n)
     return status;
 }
 
-/* ---- opening
- * -------------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 static mhf_status open_as(mhf_status (*open)(const char *, mhf_source *), const char *path,
                           mhf_source **out)
@@ -146,8 +145,7 @@ void mhf_source_close(mhf_source *source)
     free(source);
 }
 
-/* ---- what is in it
- * ----------------------------------------------------------------------------------- */
+/* ---- what is in it -------------------------------------------------------------------------- */
 
 const mhf_source_info *mhf_source_info_of(const mhf_source *source)
 {
@@ -215,8 +213,7 @@ mhf_status mhf_source_verify(mhf_source *source)
     return source->info.is_checkpoint ? mhf_h5_verify(&source->file) : MHF_OK;
 }
 
-/* ---- kept files
- * ---------------------------------------------------------------------------------------- */
+/* ---- kept files ----------------------------------------------------------------------------- */
 
 mhf_status mhf_source_carried(const mhf_source *source, mhf_carried *out)
 {
@@ -254,8 +251,7 @@ void mhf_carried_free(mhf_carried *carried)
     *carried = (mhf_carried){0};
 }
 
-/* ---- the whole model
- * --------------------------------------------------------------------------------------- */
+/* ---- the whole model ------------------------------------------------------------------------ */
 
 static mhf_status read_all(mhf_source *source, const mhf_params *params)
 {

@@ -42,8 +42,7 @@ static mhf_h5_type stored_type(mhf_state_type type)
     return types[type];
 }
 
-/* ---- laying out
- * ----------------------------------------------------------------------------------- */
+/* ---- laying out ----------------------------------------------------------------------------- */
 
 static mhf_status put_layer_names(mhf_h5 *file, const mhf_states_meta *meta)
 {
@@ -114,8 +113,7 @@ static mhf_status lay_out(mhf_h5 *file, const mhf_states_meta *meta)
     return status;
 }
 
-/* ---- the writer
- * --------------------------------------------------------------------------------------- */
+/* ---- the writer ----------------------------------------------------------------------------- */
 
 static void free_writer(mhf_states_writer *writer)
 {

@@ -26,8 +26,7 @@ struct mhf_states {
     uint16_t *halves; /* [PIECE] */
 };
 
-/* ---- opening
- * -------------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 static mhf_status take_names(mhf_states *states, const mhf_h5_strings *names)
 {
@@ -190,8 +189,7 @@ void mhf_states_close(mhf_states *states)
     free(states);
 }
 
-/* ---- what is in it
- * ----------------------------------------------------------------------------------- */
+/* ---- what is in it -------------------------------------------------------------------------- */
 
 int32_t mhf_states_layers(const mhf_states *states)
 {

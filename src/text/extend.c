@@ -28,7 +28,7 @@ typedef struct walk {
     mhf_merge_list merges;
 } walk;
 
-/* ---- the old tokenizer --------------------------------------------------------------------- */
+/* ---- the old tokenizer ---------------------------------------------------------------------- */
 
 static mhf_status set_number(extension *e, mhf_token id, int32_t number)
 {
@@ -95,7 +95,7 @@ static mhf_status take_merges(extension *e, const json_t *list)
     return MHF_OK;
 }
 
-/* ---- one text ------------------------------------------------------------------------------ */
+/* ---- one text ------------------------------------------------------------------------------- */
 
 /* *id = the token, which is added when it is new and there is room; else -1. */
 static mhf_status add_token(extension *e, walk *w, const char *piece, size_t n, mhf_token *id)
@@ -225,7 +225,7 @@ static mhf_status add_text(extension *e, const char *path, int32_t k)
     return status;
 }
 
-/* ---- the new files ------------------------------------------------------------------------- */
+/* ---- the new files -------------------------------------------------------------------------- */
 
 typedef struct numbered {
     int32_t number;

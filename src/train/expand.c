@@ -12,8 +12,7 @@ static int shown(size_t n)
     return n < 64 ? (int)n : 64;
 }
 
-/* ---- does the tokenizer go on from the model's?
- * ------------------------------------------------------------ */
+/* ---- does the tokenizer go on from the model's? --------------------------------------------- */
 
 static mhf_status check_pieces(const mhf_tokenizer *from, const mhf_tokenizer *to)
 {
@@ -217,8 +216,7 @@ void mhf_expansion_free(mhf_expansion *expansion)
     *expansion = (mhf_expansion){0};
 }
 
-/* ---- rows of a standard model
- * --------------------------------------------------------------------------------- */
+/* ---- rows of a standard model --------------------------------------------------------------- */
 
 typedef struct row_reader {
     mhf_source *source;

@@ -44,8 +44,7 @@ typedef struct trainer {
     bool root;                    /* rank 0 */
 } trainer;
 
-/* ---- setting up
- * ----------------------------------------------------------------------------------- */
+/* ---- setting up ----------------------------------------------------------------------------- */
 
 /* A store must be of the model's tokenizer, and hold a block. */
 static mhf_status check_store(const trainer *t, const char *file, const mhf_tokens_info *info)
@@ -182,8 +181,7 @@ static void tear_down(trainer *t)
     mhf_grid_free(&t->grid);
 }
 
-/* ---- losses
- * ------------------------------------------------------------------------------------------ */
+/* ---- losses --------------------------------------------------------------------------------- */
 
 /* Losses of all micro-batches as reported: each coordinate's mean, their sum, bits per byte. */
 typedef struct report {
@@ -232,8 +230,7 @@ static mhf_status evaluate(trainer *t, mhf_phase_seconds *seconds, report *out)
     return MHF_OK;
 }
 
-/* ---- saving
- * ------------------------------------------------------------------------------------------- */
+/* ---- saving --------------------------------------------------------------------------------- */
 
 static mhf_status save(trainer *t)
 {
@@ -271,8 +268,7 @@ static mhf_status save(trainer *t)
     return status;
 }
 
-/* ---- one step
- * ------------------------------------------------------------------------------------------ */
+/* ---- one step ------------------------------------------------------------------------------- */
 
 typedef struct step_result {
     report train, holdout;

@@ -85,8 +85,7 @@ static void test_damage(void)
     damage_end(&d);
 }
 
-/* ---- a table
- * ------------------------------------------------------------------------------------------ */
+/* ---- a table -------------------------------------------------------------------------------- */
 
 enum { ROWS = 128, TOKENS = 100 };
 
@@ -129,8 +128,7 @@ static void test_damaged_table(void)
     damage_end(&d);
 }
 
-/* ---- files that lie on purpose
- * ------------------------------------------------------------------------- */
+/* ---- files that lie on purpose -------------------------------------------------------------- */
 
 /* What a program with HDF5 could do to a checkpoint. */
 static void hostile(int kind, const char *path)

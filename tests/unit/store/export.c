@@ -57,8 +57,7 @@ static mhf_status export_to(const char *from, const char *to, const mhf_export_o
     return status;
 }
 
-/* ---- golden folders
- * -------------------------------------------------------------------------------- */
+/* ---- golden folders ------------------------------------------------------------------------- */
 
 static void test_golden(void)
 {
@@ -91,8 +90,7 @@ static void test_golden(void)
     }
 }
 
-/* ---- small models made here
- * ------------------------------------------------------------------------------- */
+/* ---- small models made here ----------------------------------------------------------------- */
 
 static const mhf_config small = {.head = MHF_HEAD_STANDARD,
                                  .vocab_size = 8,
@@ -186,8 +184,7 @@ static void test_rounding(void)
     CU_ASSERT(!mhf_file_exists(in_folder("half/model.safetensors.tmp")));
 }
 
-/* ---- shards
- * ---------------------------------------------------------------------------------------- */
+/* ---- shards --------------------------------------------------------------------------------- */
 
 static int64_t count_files(const json_t *map)
 {
@@ -245,8 +242,7 @@ static void test_shards(void)
     mhf_registry_free(&registry);
 }
 
-/* ---- config.json and kept files
- * ------------------------------------------------------------------------------ */
+/* ---- config.json and kept files ------------------------------------------------------------- */
 
 static void check_config(const char *kept, const char *dtype, const char *key, const char *wanted)
 {
@@ -337,8 +333,7 @@ static void test_kept_files(void)
     }
 }
 
-/* ---- bad input
- * -------------------------------------------------------------------------------------------- */
+/* ---- bad input ------------------------------------------------------------------------------ */
 
 static void test_hostile_names(void)
 {

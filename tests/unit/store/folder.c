@@ -7,8 +7,7 @@
 #include "mhf/store.h"
 #include "store_support.h"
 
-/* ---- the golden models
- * ------------------------------------------------------------------------------ */
+/* ---- the golden models ---------------------------------------------------------------------- */
 
 static const char *const models[] = {"mhf-h3", "mhf-h4", "mhf-h4-lsh2", "mhf-lsh-only-embed",
                                      "std",    "mhf-h1"};
@@ -130,8 +129,7 @@ static void test_golden(void)
     }
 }
 
-/* ---- folders made here
- * --------------------------------------------------------------------------------- */
+/* ---- folders made here ---------------------------------------------------------------------- */
 
 static const mhf_config small = {.head = MHF_HEAD_STANDARD,
                                  .vocab_size = 8,
@@ -372,8 +370,7 @@ static void test_wrong_tensors(void)
     mhf_registry_free(&registry);
 }
 
-/* ---- headers that lie
- * ------------------------------------------------------------------------------------ */
+/* ---- headers that lie ----------------------------------------------------------------------- */
 
 static void write_hostile(uint64_t length, const char *header, size_t data)
 {

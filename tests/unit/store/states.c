@@ -168,8 +168,7 @@ static void test_failed_rank(void)
     CHECK_REFUSED(mhf_states_writer_new(path, &meta, &writer), MHF_E_IO, path);
 }
 
-/* ---- damage
- * ------------------------------------------------------------------------------------------ */
+/* ---- damage --------------------------------------------------------------------------------- */
 
 static mhf_status read_small(const char *path)
 {
@@ -203,8 +202,7 @@ static void test_damage(void)
     damage_end(&d);
 }
 
-/* ---- a study, and h5py
- * ---------------------------------------------------------------------------------- */
+/* ---- a study, and h5py ---------------------------------------------------------------------- */
 
 static void write_study(const char *path)
 {

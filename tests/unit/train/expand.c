@@ -19,8 +19,7 @@ static mhf_tokenizer *load(const char *name)
     return tokenizer;
 }
 
-/* ---- hashed models made here
- * ---------------------------------------------------------------------------- */
+/* ---- hashed models made here ---------------------------------------------------------------- */
 
 /* Some finite value of its own for each element. */
 static float element(const mhf_param *param, int64_t i)
@@ -113,8 +112,7 @@ static void check_parameters(mhf_source *source)
     mhf_registry_free(&registry);
 }
 
-/* ---- golden signatures
- * ------------------------------------------------------------------------------------- */
+/* ---- golden signatures ---------------------------------------------------------------------- */
 
 typedef struct table_case {
     const char *tokenizer, *shape;
@@ -291,8 +289,7 @@ static void test_no_room(void)
     mhf_tokenizer_free(to);
 }
 
-/* ---- golden mean rows
- * -------------------------------------------------------------------------------------- */
+/* ---- golden mean rows ----------------------------------------------------------------------- */
 
 static void copy_to_folder(const char *from, const char *name)
 {
@@ -434,8 +431,7 @@ static void test_golden_means(void)
     }
 }
 
-/* ---- tokenizers that do not go on from the model's
- * ------------------------------------------------------------ */
+/* ---- tokenizers that do not go on from the model's ------------------------------------------ */
 
 static void test_refused(void)
 {
