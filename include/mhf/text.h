@@ -9,7 +9,7 @@
 
 typedef int32_t mhf_token;
 
-/* ---- a tokenizer --------------------------------------------------------------------------- */
+/* ---- a tokenizer ---------------------------------------------------------------------------- */
 
 typedef struct mhf_tokenizer mhf_tokenizer;
 
@@ -99,8 +99,18 @@ typedef struct mhf_tokenizer_trainer mhf_tokenizer_trainer;
 mhf_status mhf_tokenizer_trainer_new(const mhf_tokenizer_training *options,
                                      mhf_tokenizer_trainer **out);
 mhf_status mhf_tokenizer_trainer_add(mhf_tokenizer_trainer *trainer, const char *text, size_t n);
-/** Every line of a .txt as a sequence, as it stands; every text of a .jsonl; .gz and .zst of both. */
+/** Every line of a .txt as a sequence, as it stands; every text of a .jsonl; .gz and .zst of both.
+ */
 mhf_status mhf_tokenizer_trainer_add_file(mhf_tokenizer_trainer *trainer, const char *path);
+/** Append words counted so far to `out`, from word *next on (0 at first, then moved): some MB at a
+ * time, nothing once all were given. They are for mhf_tokenizer_trainer_add_counts of a trainer
+ * with the same options, in another process of this program. Add nothing in between. */
+mhf_status mhf_tokenizer_trainer_counts(mhf_tokenizer_trainer *trainer, int64_t *next,
+                                        mhf_buf *out);
+/** The result does not depend on which trainer counted a text. Errors: MHF_E_DATA for bytes that
+ * are no counts. */
+mhf_status mhf_tokenizer_trainer_add_counts(mhf_tokenizer_trainer *trainer, const char *counts,
+                                            size_t n);
 /** json and config: the two files' texts. */
 mhf_status mhf_tokenizer_trainer_finish(mhf_tokenizer_trainer *trainer, mhf_buf *json,
                                         mhf_buf *config);
@@ -110,10 +120,10 @@ void mhf_tokenizer_trainer_free(mhf_tokenizer_trainer *trainer);
  * character counts as two, the last merge may overshoot; unk is no longer named). */
 typedef enum mhf_extend_rule { MHF_EXTEND_EXACT, MHF_EXTEND_REFERENCE } mhf_extend_rule;
 
-/** Extend a vocabulary: learn merges from each text (read as mhf_tokenizer_trainer_add_file does) in
- * turn and add the first new ones. Old tokens keep their ids; added tokens become part of the base
- * vocabulary. json and config: the new files' texts.
- * Errors: MHF_E_DATA for a text that gives fewer tokens (exact) or a vocabulary with gaps. */
+/** Extend a vocabulary: learn merges from each text (read as mhf_tokenizer_trainer_add_file does)
+ * in turn and add the first new ones. Old tokens keep their ids; added tokens become part of the
+ * base vocabulary. json and config: the new files' texts. Errors: MHF_E_DATA for a text that gives
+ * fewer tokens (exact) or a vocabulary with gaps. */
 mhf_status mhf_tokenizer_extend(const mhf_tokenizer *tokenizer, const char *const *paths,
                                 int32_t n_paths, int32_t per_text, mhf_extend_rule rule,
                                 mhf_buf *json, mhf_buf *config);
@@ -128,6 +138,9 @@ mhf_status mhf_corpus_open(const char *path, mhf_corpus **out);
 /** Next document, stripped of white space at both ends (it may be empty); *text is valid until the
  * next call; *end is true, and *text NULL, after the last. Errors name the file and line. */
 mhf_status mhf_corpus_next(mhf_corpus *corpus, const char **text, size_t *n, bool *end);
+/** The same, but .txt gives each line as a text of its own, as it is, without its end: what
+ * training a tokenizer reads. */
+mhf_status mhf_corpus_next_line(mhf_corpus *corpus, const char **text, size_t *n, bool *end);
 void mhf_corpus_close(mhf_corpus *corpus);
 /** True when a document belongs to the held-out part: XXH3-64(text)/2^64 < fraction. */
 bool mhf_corpus_held_out(const char *text, size_t n, double fraction);

@@ -7,9 +7,9 @@
 
 #include "mhf/parallel.h"
 
-enum { TAG_TEXT = 1, TAG_TOKENS = 2 };
+enum { TAG_TEXT = 1, TAG_TOKENS = 2, TAG_BYTES = 3 };
 
-/* ---- batches ------------------------------------------------------------------------------- */
+/* ---- batches -------------------------------------------------------------------------------- */
 
 mhf_status mhf_document_batch_add(mhf_document_batch *batch, const char *text, size_t n)
 {
@@ -51,7 +51,7 @@ static mhf_status reserve(mhf_token_batch *batch, int64_t n_documents, int64_t n
     return MHF_OK;
 }
 
-/* ---- tokenizing ---------------------------------------------------------------------------- */
+/* ---- tokenizing ----------------------------------------------------------------------------- */
 
 static const char *document(const mhf_document_batch *batch, int64_t i, size_t *n)
 {
@@ -118,7 +118,7 @@ mhf_status mhf_batch_tokenize(const mhf_tokenizer *tokenizer, const mhf_document
     return status;
 }
 
-/* ---- messages ------------------------------------------------------------------------------ */
+/* ---- messages ------------------------------------------------------------------------------- */
 
 /* MPI counts are int: longer messages go in pieces. */
 static const int64_t piece_size = 1 << 28;
@@ -149,6 +149,30 @@ static void send_header(int64_t n_documents, int64_t n, int rank, int tag)
     send_bytes(header, sizeof header, rank, tag);
 }
 
+static void receive_text(mhf_buf *text, int64_t n, int rank, int tag)
+{
+    int64_t capacity = (int64_t)text->capacity;
+    mhf_status status = mhf_grow(&text->data, &capacity, n + 1, 1, "a message");
+    if (status != MHF_OK)
+        mhf_abort(status);
+    text->capacity = (size_t)capacity;
+    text->n = (size_t)n;
+    receive_bytes(text->data, n, rank, tag);
+}
+
+void mhf_bytes_send(const mhf_buf *bytes, int rank)
+{
+    send_header(1, (int64_t)bytes->n, rank, TAG_BYTES);
+    send_bytes(bytes->data, (int64_t)bytes->n, rank, TAG_BYTES);
+}
+
+void mhf_bytes_receive(int rank, mhf_buf *bytes)
+{
+    int64_t header[2];
+    receive_bytes(header, sizeof header, rank, TAG_BYTES);
+    receive_text(bytes, header[1], rank, TAG_BYTES);
+}
+
 void mhf_documents_send(const mhf_document_batch *documents, int rank)
 {
     if (!documents) {
@@ -167,19 +191,13 @@ bool mhf_documents_receive(mhf_document_batch *documents)
     receive_bytes(header, sizeof header, 0, TAG_TEXT);
     if (header[0] < 0)
         return false;
-    mhf_buf *text = &documents->text;
-    int64_t capacity = (int64_t)text->capacity;
     mhf_status status = mhf_grow(&documents->ends, &documents->capacity, header[0],
                                  sizeof *documents->ends, "a batch of documents");
-    if (status == MHF_OK)
-        status = mhf_grow(&text->data, &capacity, header[1] + 1, 1, "a batch of documents");
     if (status != MHF_OK)
         mhf_abort(status);
-    text->capacity = (size_t)capacity;
-    text->n = (size_t)header[1];
     documents->n = header[0];
     receive_bytes(documents->ends, header[0] * (int64_t)sizeof *documents->ends, 0, TAG_TEXT);
-    receive_bytes(text->data, header[1], 0, TAG_TEXT);
+    receive_text(&documents->text, header[1], 0, TAG_TEXT);
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* Batches of documents on their way from rank 0, which reads, to the ranks, which tokenize, and
- * back to rank 0, which writes. */
+/* Batches of documents on their way from rank 0, which reads, to the ranks, which tokenize or
+ * count, and what they make of them on the way back. */
 #ifndef MHF_CMD_CORPUS_BATCH_H
 #define MHF_CMD_CORPUS_BATCH_H
 
@@ -39,6 +39,9 @@ mhf_status mhf_batch_tokenize(const mhf_tokenizer *tokenizer, const mhf_document
 void mhf_documents_send(const mhf_document_batch *documents, int rank);
 /** From rank 0; false when there are no more. */
 bool mhf_documents_receive(mhf_document_batch *documents);
+/** To and from any rank: bytes, to replace those of `bytes`. */
+void mhf_bytes_send(const mhf_buf *bytes, int rank);
+void mhf_bytes_receive(int rank, mhf_buf *bytes);
 /** To rank 0; tokens NULL: they could not be made, and this rank keeps the sentence. */
 void mhf_tokens_send(const mhf_token_batch *tokens);
 /** From `rank`; false when it could not make them. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* mhf tokenizer: train, extend, encode, decode. One rank does the work. */
+/* mhf tokenizer: train (all ranks count), extend, encode, decode (one rank works). */
 #include "tokenizer.h"
 
 #include <mpi.h>

@@ -4,11 +4,13 @@
 
 #include <inttypes.h>
 #include <mpi.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cmd.h"
+#include "mhf/parallel.h"
 
 typedef struct arguments {
     mhf_common common;
@@ -189,28 +191,32 @@ static mhf_status train(const arguments *a, const mhf_tokenizer *like, mhf_buf *
                                       .vocab_size = a->vocab_size,
                                       .special = a->special,
                                       .n_special = a->n_special};
-    mhf_tokenizer_trainer *trainer;
-    MHF_TRY(mhf_tokenizer_trainer_new(&options, &trainer));
-    mhf_status status = MHF_OK;
-    for (int i = 0; i < a->n_operands && status == MHF_OK; i++)
-        status = mhf_tokenizer_trainer_add_file(trainer, a->operands[i]);
+    mhf_tokenizer_trainer *trainer = NULL;
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    mhf_status status = mhf_agree(mhf_tokenizer_trainer_new(&options, &trainer));
     if (status == MHF_OK)
+        status = mhf_tokenizer_count(trainer, a->operands, a->n_operands);
+    if (status == MHF_OK && rank == 0)
         status = mhf_tokenizer_trainer_finish(trainer, json, config);
     mhf_tokenizer_trainer_free(trainer);
     return status;
 }
 
-static mhf_status run_train(const arguments *a)
+/* On every rank: all count, rank 0 learns and writes. */
+static mhf_status run_train(const arguments *a, int rank)
 {
     mhf_special_names names = {NULL, NULL, NULL};
     mhf_tokenizer *like = NULL;
     mhf_buf json = {0}, config = {0};
     double started = mhf_seconds();
-    MHF_TRY(check_readable(a->operands, a->n_operands));
-    if (a->like)
-        MHF_TRY(mhf_command_tokenizer(a->like, &names, &like));
-    mhf_status status = train(a, like, &json, &config);
+    mhf_status status = rank == 0 ? check_readable(a->operands, a->n_operands) : MHF_OK;
+    if (status == MHF_OK && a->like)
+        status = mhf_command_tokenizer(a->like, &names, &like);
+    status = mhf_agree(status);
     if (status == MHF_OK)
+        status = train(a, like, &json, &config);
+    if (status == MHF_OK && rank == 0)
         status = publish(a, &json, &config, started);
     mhf_buf_free(&json);
     mhf_buf_free(&config);
@@ -218,8 +224,11 @@ static mhf_status run_train(const arguments *a)
     return status;
 }
 
-static mhf_status run_extend(const arguments *a)
+/* On rank 0. */
+static mhf_status run_extend(const arguments *a, int rank)
 {
+    if (rank != 0)
+        return MHF_OK;
     mhf_special_names names = {NULL, NULL, NULL};
     mhf_tokenizer *tokenizer = NULL;
     mhf_buf json = {0}, config = {0};
@@ -238,15 +247,17 @@ static mhf_status run_extend(const arguments *a)
 }
 
 static mhf_status run(const struct argp *argp, const char *name, int argc, char **argv,
-                      mhf_status (*work)(const arguments *a))
+                      mhf_status (*work)(const arguments *a, int rank))
 {
     arguments a = {.rule = MHF_EXTEND_EXACT};
     int rank;
     MHF_TRY(mhf_new(&a.special, argc, sizeof *a.special, "the options"));
     mhf_status status = mhf_command_parse(argp, name, argc, argv, &a, &a.common);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (status == MHF_OK && rank == 0)
-        status = work(&a);
+    if (status == MHF_OK) {
+        omp_set_num_threads(mhf_command_threads(&a.common));
+        status = work(&a, rank);
+    }
     free(a.special);
     return status;
 }

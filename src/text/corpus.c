@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lines.h"
+#include "mhf/text.h"
 #include "stream.h"
 
 enum { READ_SIZE = 1 << 18 };
@@ -27,7 +27,7 @@ struct mhf_corpus {
     int64_t repaired_line; /* where the first was */
 };
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------- */
 
 static mhf_status read_more(mhf_corpus *corpus)
 {
@@ -80,7 +80,7 @@ static mhf_status next_line(mhf_corpus *corpus, const char **text, size_t *n)
     return MHF_OK;
 }
 
-/* ---- white space and invalid bytes --------------------------------------------------------- */
+/* ---- white space and invalid bytes ---------------------------------------------------------- */
 
 /* What Python's str.strip takes away. */
 static bool is_space(uint32_t c)
@@ -164,7 +164,7 @@ static void report_repairs(mhf_corpus *corpus)
     corpus->n_repaired = 0;
 }
 
-/* ---- documents ----------------------------------------------------------------------------- */
+/* ---- documents ------------------------------------------------------------------------------ */
 
 static bool is_blank(const char *text, size_t n)
 {
@@ -249,7 +249,7 @@ mhf_status mhf_corpus_next_line(mhf_corpus *corpus, const char **text, size_t *n
     return repair(corpus, text, n);
 }
 
-/* ---- opening and closing ------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 /* Name without a compressor's ending says the form: *.jsonl, *.jsonl.gz, *.jsonl.zst. */
 static bool names_json_lines(const char *path)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lines.h"
 #include "trainer.h"
 #include "trainer_form.h"
 #include "words.h"
@@ -82,7 +81,7 @@ void mhf_tokenizer_trainer_free(mhf_tokenizer_trainer *trainer)
     free(trainer);
 }
 
-/* ---- counting words ------------------------------------------------------------------------ */
+/* ---- counting words ------------------------------------------------------------------------- */
 
 static mhf_status count_word(void *table, const char *word, size_t n)
 {
@@ -145,7 +144,31 @@ mhf_status mhf_tokenizer_trainer_add_file(mhf_tokenizer_trainer *trainer, const 
     return status;
 }
 
-/* ---- the vocabulary ------------------------------------------------------------------------ */
+/* ---- counts for and from other processes ---------------------------------------------------- */
+
+static mhf_status join_tables(mhf_tokenizer_trainer *trainer)
+{
+    for (int i = 1; i < trainer->n_threads; i++) {
+        MHF_TRY(mhf_word_table_join(&trainer->tables[0], &trainer->tables[i]));
+        mhf_word_table_free(&trainer->tables[i]);
+    }
+    return MHF_OK;
+}
+
+mhf_status mhf_tokenizer_trainer_counts(mhf_tokenizer_trainer *trainer, int64_t *next, mhf_buf *out)
+{
+    MHF_TRY(count_batch(trainer));
+    MHF_TRY(join_tables(trainer));
+    return mhf_word_table_print(&trainer->tables[0], next, batch_size, out);
+}
+
+mhf_status mhf_tokenizer_trainer_add_counts(mhf_tokenizer_trainer *trainer, const char *counts,
+                                            size_t n)
+{
+    return mhf_word_table_parse(&trainer->tables[0], counts, n);
+}
+
+/* ---- the vocabulary ------------------------------------------------------------------------- */
 
 enum { MAX_CODE_POINT = 0x10FFFF };
 
@@ -191,15 +214,6 @@ static mhf_status start_vocabulary(const mhf_tokenizer_trainer *trainer, mhf_pie
     }
     free(seen);
     return status;
-}
-
-static mhf_status join_tables(mhf_tokenizer_trainer *trainer)
-{
-    for (int i = 1; i < trainer->n_threads; i++) {
-        MHF_TRY(mhf_word_table_join(&trainer->tables[0], &trainer->tables[i]));
-        mhf_word_table_free(&trainer->tables[i]);
-    }
-    return MHF_OK;
 }
 
 mhf_status mhf_tokenizer_trainer_learn(mhf_tokenizer_trainer *trainer, int32_t vocab_size,

@@ -25,9 +25,10 @@ typedef struct learner {
     mhf_pair_map fresh_index;
     mhf_candidate *fresh;
     int64_t n_fresh, fresh_capacity;
+    int64_t n_merges; /* learned so far */
 } learner;
 
-/* ---- the words as tokens ------------------------------------------------------------------- */
+/* ---- the words as tokens -------------------------------------------------------------------- */
 
 static mhf_status split_word(const char *word, size_t n, const mhf_pieces *pieces,
                              mhf_token *symbols, int64_t *n_symbols)
@@ -61,7 +62,7 @@ static mhf_status split_words(learner *l, const mhf_word_table *table, const mhf
     return MHF_OK;
 }
 
-/* ---- counting ------------------------------------------------------------------------------ */
+/* ---- counting ------------------------------------------------------------------------------- */
 
 /* Remember that a fresh pair occurs in word w; words come in ascending order. */
 static mhf_status note(learner *l, mhf_pair pair, int32_t w)
@@ -71,7 +72,7 @@ static mhf_status note(learner *l, mhf_pair pair, int32_t w)
     if (*index == 0) {
         MHF_TRY(mhf_grow(&l->fresh, &l->fresh_capacity, l->n_fresh + 1, sizeof *l->fresh,
                          "pairs of tokens"));
-        l->fresh[l->n_fresh] = (mhf_candidate){.pair = pair};
+        l->fresh[l->n_fresh] = (mhf_candidate){.pair = pair, .made = l->n_merges};
         *index = ++l->n_fresh;
     }
     mhf_candidate *candidate = &l->fresh[*index - 1];
@@ -126,7 +127,7 @@ static mhf_status fill_queue(learner *l)
     return MHF_OK;
 }
 
-/* ---- merging ------------------------------------------------------------------------------- */
+/* ---- merging -------------------------------------------------------------------------------- */
 
 static mhf_status merge_in_word(learner *l, mhf_pair pair, mhf_token id, int32_t w)
 {
@@ -165,6 +166,7 @@ static mhf_status merge(learner *l, const mhf_candidate *best, mhf_pieces *piece
     MHF_TRY(mhf_buf_add(spelling, piece, n));
     MHF_TRY(mhf_pieces_add(pieces, spelling->data, spelling->n, &id));
     MHF_TRY(mhf_merge_list_add(out, left, right));
+    l->n_merges++;
     for (int64_t i = 0; i < best->n_words; i++)
         MHF_TRY(merge_in_word(l, best->pair, id, best->words[i]));
     return fill_queue(l);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- map ----------------------------------------------------------------------------------- */
+/* ---- map ------------------------------------------------------------------------------------ */
 
 static uint64_t find(const mhf_pair_map *map, uint64_t key)
 {
@@ -61,11 +61,13 @@ void mhf_pair_map_free(mhf_pair_map *map)
     *map = (mhf_pair_map){0};
 }
 
-/* ---- queue --------------------------------------------------------------------------------- */
+/* ---- queue ---------------------------------------------------------------------------------- */
 
 static bool comes_before(const mhf_candidate *a, const mhf_candidate *b)
 {
-    return a->count != b->count ? a->count > b->count : a->pair < b->pair;
+    if (a->count != b->count)
+        return a->count > b->count;
+    return a->pair != b->pair ? a->pair < b->pair : a->made < b->made;
 }
 
 mhf_status mhf_queue_push(mhf_queue *queue, const mhf_candidate *candidate)

@@ -45,11 +45,14 @@ void mhf_pair_map_free(mhf_pair_map *map);
 typedef struct mhf_candidate {
     int64_t count;
     mhf_pair pair;
+    int64_t made;   /* merges learned before it came up */
     int32_t *words; /* [n_words] ascending; owned */
     int64_t n_words, capacity;
 } mhf_candidate;
 
-/* Largest count first, ties by the smaller pair. Zero-initialise; free with mhf_queue_free. */
+/* Largest count first, ties by the smaller pair. A pair may be queued more than once, for different
+ * words: the earlier one is first, so that the order is total and does not depend on that of the
+ * words. Zero-initialise; free with mhf_queue_free. */
 typedef struct mhf_queue {
     mhf_candidate *items; /* [n] binary heap */
     int64_t n, capacity;

@@ -65,6 +65,41 @@ mhf_status mhf_word_table_join(mhf_word_table *table, const mhf_word_table *from
     return MHF_OK;
 }
 
+/* Before each printed word's bytes; as it lies in memory, for the same program on the same kind of
+ * machine. */
+typedef struct printed_word {
+    int64_t count;
+    uint64_t n;
+} printed_word;
+
+mhf_status mhf_word_table_print(const mhf_word_table *table, int64_t *next, size_t limit,
+                                mhf_buf *out)
+{
+    for (; *next < table->n && out->n < limit; ++*next) {
+        const mhf_word *word = &table->words[*next];
+        printed_word head = {.count = word->count, .n = word->n};
+        MHF_TRY(mhf_buf_add(out, &head, sizeof head));
+        MHF_TRY(mhf_buf_add(out, table->bytes.data + word->begin, word->n));
+    }
+    return MHF_OK;
+}
+
+mhf_status mhf_word_table_parse(mhf_word_table *table, const char *bytes, size_t n)
+{
+    while (n > 0) {
+        printed_word head = {0};
+        if (n >= sizeof head)
+            memcpy(&head, bytes, sizeof head);
+        if (head.count < 1 || head.n > n - sizeof head)
+            return mhf_fail(MHF_E_DATA, "counted words end or lie in their middle");
+        bytes += sizeof head;
+        MHF_TRY(mhf_word_table_add(table, bytes, head.n, head.count));
+        bytes += head.n;
+        n -= sizeof head + head.n;
+    }
+    return MHF_OK;
+}
+
 void mhf_word_table_free(mhf_word_table *table)
 {
     mhf_buf_free(&table->bytes);

@@ -23,6 +23,11 @@ typedef struct mhf_word_table {
 mhf_status mhf_word_table_add(mhf_word_table *table, const char *word, size_t n, int64_t count);
 /** Add every word of `from`. */
 mhf_status mhf_word_table_join(mhf_word_table *table, const mhf_word_table *from);
+/** Append words from *next on, and move *next, until `out` holds `limit` bytes or all are there. */
+mhf_status mhf_word_table_print(const mhf_word_table *table, int64_t *next, size_t limit,
+                                mhf_buf *out);
+/** Add what was printed. */
+mhf_status mhf_word_table_parse(mhf_word_table *table, const char *bytes, size_t n);
 void mhf_word_table_free(mhf_word_table *table);
 
 #endif
