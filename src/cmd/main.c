@@ -2,6 +2,7 @@
 /* mhf: one MPI program; its subcommands are the steps of the work. */
 #include <hdf5.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +114,12 @@ int main(int argc, char **argv)
         puts("mhf " MHF_VERSION);
         return 0;
     }
-    H5dont_atexit(); /* after a full disk HDF5's own exit handler can crash */
+    /* After a full disk HDF5 can crash when it tidies up at exit, or inside MPI_Finalize, which it
+     * asks to be told of when it starts after MPI: no handler, and a start before MPI. */
+    H5dont_atexit();
+    H5open();
+    signal(SIGXFSZ, SIG_IGN);             /* a file's size limit is an error like a full disk */
+    setenv("OMPI_MCA_io", "romio321", 0); /* ompio can hang in writes to HDF5 */
     argp_err_exit_status = mhf_status_exit_code(MHF_E_USAGE);
     int provided, rank, n_ranks;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);

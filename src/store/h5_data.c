@@ -138,8 +138,7 @@ mhf_status mhf_h5_reserve(mhf_h5 *file, const char *path, mhf_h5_type type,
     return status;
 }
 
-/* ---- transfers
- * ---------------------------------------------------------------------------------------- */
+/* ---- transfers ------------------------------------------------------------------------------ */
 
 static herr_t transfer_block(hid_t data, hid_t type, const hsize_t *start, const hsize_t *count,
                              int n_dims, void *read, const void *write)
@@ -192,8 +191,7 @@ herr_t mhf_h5_transfer(hid_t data, hid_t type, int n_dims, int64_t row, int64_t 
     return result;
 }
 
-/* ---- writing
- * ------------------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 typedef struct target {
     hid_t data, type;
@@ -247,7 +245,8 @@ mhf_status mhf_h5_write_plain(mhf_h5 *file, const char *path, int64_t first, int
     hid_t id = to.data;
     to.data = -1;
     if (id >= 0 && H5Dclose(id) < 0 && status == MHF_OK)
-        status = mhf_h5_fail(MHF_E_IO, file, "can't close %s", path);
+        status = mhf_h5_fail(MHF_E_IO, file, "can't write all of %lld bytes of %s",
+                             (long long)(count * to.size), path);
     close_target(&to);
     return status;
 }
@@ -308,8 +307,7 @@ mhf_status mhf_h5_put(mhf_h5 *file, const char *path, mhf_h5_type type, const mh
     return mhf_h5_write(file, path, 0, count, data);
 }
 
-/* ---- checksums of what came in any order
- * ----------------------------------------------------------------- */
+/* ---- checksums of what came in any order ---------------------------------------------------- */
 
 mhf_status mhf_h5_sum_written(mhf_h5 *file, const char *path, int part, int parts)
 {

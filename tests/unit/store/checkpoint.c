@@ -4,6 +4,8 @@
  * read. */
 #include <hdf5.h>
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "mhf/store.h"
 #include "store_support.h"
@@ -102,8 +104,7 @@ static mhf_checkpoint_meta meta_of(const mhf_signatures *table)
                                  .table = table};
 }
 
-/* ---- what a file holds
- * ---------------------------------------------------------------------------- */
+/* ---- what a file holds ---------------------------------------------------------------------- */
 
 static void check_tensors(mhf_source *source, bool moments, bool frozen)
 {
@@ -175,8 +176,7 @@ static bool same_files(const char *a, const char *b)
     return same;
 }
 
-/* ---- tests
- * --------------------------------------------------------------------------------------------- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 static void write_on(int stages, bool moments, bool frozen, const char *path)
 {
@@ -240,6 +240,7 @@ static void test_nonfinite(void)
     CHECK_REFUSED(mhf_checkpoint_write(path, &p.grid, &config, &p.params, &p.optimizer, &meta),
                   MHF_E_NONFINITE, "model.norm.weight");
     part_free(&p);
+    MPI_Barrier(MPI_COMM_WORLD);
     CU_ASSERT(same_files(path, keep));
     CU_ASSERT(!mhf_file_exists(in_folder("old.h5.tmp")));
     MPI_Barrier(MPI_COMM_WORLD);
@@ -254,6 +255,41 @@ static void test_no_folder(void)
     CHECK_REFUSED(mhf_checkpoint_write(path, &p.grid, &config, &p.params, &p.optimizer, &meta),
                   MHF_E_IO, path);
     part_free(&p);
+}
+
+/* A disk that fills up, as a limit of a file's size: told, nothing left behind, the old file
+ * intact. */
+static void test_no_room(void)
+{
+    const char *path = in_folder("room.h5"), *keep = in_folder("room-keep.h5");
+    write_on(n_ranks, true, false, path);
+    write_on(n_ranks, true, false, keep);
+    struct stat info;
+    CU_ASSERT_EQUAL_FATAL(stat(path, &info), 0);
+    const rlim_t limits[] = {600, 5000, 40000, 1 << 20, (rlim_t)info.st_size - 1};
+    struct rlimit kept;
+    getrlimit(RLIMIT_FSIZE, &kept);
+    signal(SIGXFSZ, SIG_IGN);
+    part p = {0};
+    mhf_signatures table = table_new();
+    mhf_checkpoint_meta meta = meta_of(&table);
+    part_new(n_ranks, false, &p);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){limits[i], kept.rlim_max});
+        mhf_status status =
+            mhf_checkpoint_write(path, &p.grid, &config, &p.params, &p.optimizer, &meta);
+        setrlimit(RLIMIT_FSIZE, &kept);
+        CU_ASSERT_EQUAL(status, MHF_E_IO);
+        CU_ASSERT(names_file(path));
+        MPI_Barrier(MPI_COMM_WORLD); /* rank 0 removes it after the last agreement */
+        CU_ASSERT(!mhf_file_exists(in_folder("room.h5.tmp")));
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    CU_ASSERT(same_files(path, keep));
+    CHECK_OK(mhf_checkpoint_write(path, &p.grid, &config, &p.params, &p.optimizer, &meta));
+    mhf_signatures_free(&table);
+    part_free(&p);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 /* A run's newest whole checkpoint; a newer one that was cut short is passed over. */
@@ -292,12 +328,11 @@ static void test_run_folder(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case cases[] = {{"grids", test_grids},
-                                      {"import", test_import},
-                                      {"nonfinite", test_nonfinite},
-                                      {"no folder", test_no_folder},
-                                      {"run folder", test_run_folder}};
+    static const test_case cases[] = {
+        {"grids", test_grids},         {"import", test_import},   {"nonfinite", test_nonfinite},
+        {"no folder", test_no_folder}, {"no room", test_no_room}, {"run folder", test_run_folder}};
     H5dont_atexit();
+    H5open(); /* before MPI: see the program's main */
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
