@@ -10,8 +10,7 @@
 #include "mhf/parallel.h"
 #include "mhf/store.h"
 
-/* ---- run configuration
- * --------------------------------------------------------------------------- */
+/* ---- run configuration ---------------------------------------------------------------------- */
 
 typedef struct mhf_settings mhf_settings; /* every key with its value and origin */
 
@@ -68,6 +67,7 @@ typedef struct mhf_run_inputs {
     mhf_tokenizer *tokenizer; /* NULL where none is given */
     mhf_signatures table;     /* MHF */
     mhf_source *init;         /* weights to start from, or NULL */
+    mhf_carried carried;      /* files that came with the model that `init` or `resumed` is */
 } mhf_run_inputs;
 
 /** Open tokenizer, init and table, and complete config->model (vocab_size, bos, eos, pad). With
@@ -76,17 +76,16 @@ typedef struct mhf_run_inputs {
 mhf_status mhf_run_resolve(mhf_run_config *config, const mhf_source *resumed, mhf_run_inputs *out);
 void mhf_run_inputs_free(mhf_run_inputs *inputs);
 
-/* ---- vocabulary expansion
- * ---------------------------------------------------------------------------------- */
+/* ---- vocabulary expansion ------------------------------------------------------------------- */
 
 /* What becomes of a model when its tokenizer grows. Owned arrays; free with mhf_expansion_free. */
 typedef struct mhf_expansion {
-    mhf_config config;            /* of the expanded model: vocab_size is the new one */
-    int32_t from_size, to_size;   /* tokens before and after */
-    const mhf_tokenizer *to;      /* borrowed */
-    mhf_signatures table;         /* MHF: rows of old tokens as they were */
-    int64_t *piece_offsets;       /* Standard: [to_size - from_size + 1] */
-    mhf_token *pieces;            /* old tokens that spell each new one */
+    mhf_config config;          /* of the expanded model: vocab_size is the new one */
+    int32_t from_size, to_size; /* tokens before and after */
+    const mhf_tokenizer *to;    /* borrowed */
+    mhf_signatures table;       /* MHF: rows of old tokens as they were */
+    int64_t *piece_offsets;     /* Standard: [to_size - from_size + 1] */
+    mhf_token *pieces;          /* old tokens that spell each new one */
 } mhf_expansion;
 
 /** Plan the expansion of a model to a tokenizer that goes on from its own. MHF: new tokens get
@@ -103,12 +102,11 @@ typedef struct mhf_expansion {
 mhf_status mhf_expansion_new(const mhf_source *source, const mhf_tokenizer *to,
                              const mhf_signature_rule *rule, mhf_expansion *out);
 void mhf_expansion_free(mhf_expansion *expansion);
-/** Write the expanded model as a checkpoint of weights alone. Memory is that of the embedding matrix
- * (Standard) or of one piece (MHF). One rank. */
+/** Write the expanded model as a checkpoint of weights alone. Memory is that of the embedding
+ * matrix (Standard) or of one piece (MHF). One rank. */
 mhf_status mhf_expand(mhf_source *source, const mhf_expansion *expansion, const char *path);
 
-/* ---- plan
- * ------------------------------------------------------------------------------------------ */
+/* ---- plan ----------------------------------------------------------------------------------- */
 
 typedef struct mhf_rank_plan {
     mhf_units units;
@@ -130,8 +128,7 @@ typedef struct mhf_plan {
 mhf_status mhf_plan_new(const mhf_run_config *config, int stages, int replicas, mhf_plan *out);
 void mhf_plan_free(mhf_plan *plan);
 
-/* ---- data order
- * ---------------------------------------------------------------------------------------- */
+/* ---- data order ----------------------------------------------------------------------------- */
 
 typedef struct mhf_cursor mhf_cursor;
 
@@ -153,8 +150,7 @@ const mhf_tokens_info *mhf_cursor_store_info(const mhf_cursor *cursor, int32_t s
  */
 double mhf_learning_rate(double lr, int64_t t, int64_t warmup, int64_t steps);
 
-/* ---- the loop
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------------------------- */
 
 typedef enum mhf_resume { MHF_RESUME_AUTO, MHF_RESUME_EXACT, MHF_RESUME_NONE } mhf_resume;
 

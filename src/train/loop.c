@@ -255,7 +255,8 @@ static mhf_status save(trainer *t)
                                       .program_build = mhf_build(),
                                       .run = run.data,
                                       .tokenizer = t->inputs->tokenizer,
-                                      .table = t->inputs->table.ids ? &t->inputs->table : NULL};
+                                      .table = t->inputs->table.ids ? &t->inputs->table : NULL,
+                                      .carried = &t->inputs->carried};
     if (status == MHF_OK)
         status =
             mhf_checkpoint_write(path.data, &t->grid, &c->model, &t->params, &t->optimizer, &meta);

@@ -145,6 +145,8 @@ mhf_status mhf_run_resolve(mhf_run_config *c, const mhf_source *resumed, mhf_run
         status = mhf_config_check(&c->model);
     if (status == MHF_OK)
         status = take_table(c, base, out);
+    if (status == MHF_OK && base)
+        status = mhf_source_carried(base, &out->carried);
     if (status != MHF_OK)
         mhf_run_inputs_free(out);
     return status;
@@ -154,6 +156,7 @@ void mhf_run_inputs_free(mhf_run_inputs *inputs)
 {
     mhf_tokenizer_free(inputs->tokenizer);
     mhf_signatures_free(&inputs->table);
+    mhf_carried_free(&inputs->carried);
     mhf_source_close(inputs->init);
     *inputs = (mhf_run_inputs){0};
 }
