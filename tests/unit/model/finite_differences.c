@@ -201,7 +201,7 @@ static void check_model(tiny *m)
         const mhf_param *p = &m->registry.params[i];
         const int64_t at = m->params.value[i] - m->params.value_block;
         double square = mhf_sum_of_squares(gradient + at, p->count);
-        if (sqrt(square) < 2e-3 * norm) /* below the rounding of the loss */
+        if (sqrt(square) < 1e-2 * norm) /* below the rounding of the loss */
             continue;
         memset(direction, 0, (size_t)n * sizeof *direction);
         memcpy(direction + at, gradient + at, (size_t)p->count * sizeof *direction);
