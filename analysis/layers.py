@@ -190,7 +190,7 @@ def main():
     note = reading(panels, arguments.statistic) + ("\n" + arguments.note if arguments.note else "")
     figure.text(left, 0.12 / height, note, fontsize=8.5, color="0.3", linespacing=1.35)
     figure.savefig(arguments.output, dpi=160)
-    print(f"{arguments.output}: {len(panels)} panels, {len(names)} models")
+    print(f"{arguments.output}: panels {len(panels)}, models {len(names)}")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def main():
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, title="mean of the last steps")
     figure.savefig(arguments.output, dpi=160)
-    print(f"{arguments.output}: {len(arguments.run)} runs")
+    print(f"{arguments.output}: runs {len(arguments.run)}")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ models=(standard product vocabulary)
 titles=(Standard "MHF product" "MHF vocabulary")
 block_tokens=512
 batch=8
-steps=500
+steps=490
 mkdir -p "$out/log" "$out/text" $packages
 times=$out/times.tsv
 
