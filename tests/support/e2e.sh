@@ -2,6 +2,7 @@
 # Sourced by the scripts of tests/e2e: a temporary folder that is removed again, expectations that are
 # counted and not the end of the script, and small inputs made here.
 set -u
+: "${MHF:?names the program to test}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
