@@ -147,8 +147,8 @@ def study(arguments):
     )
     if clear < total:
         print(
-            "Elsewhere these models, trained on so little, show no correlation that could be told\n"
-            "from chance; and where intervals overlap, no clear difference between models."
+            "Elsewhere no correlation is shown that could be told from chance; where intervals\n"
+            "overlap, no clear difference between models."
         )
     return [
         "model",

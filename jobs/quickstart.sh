@@ -44,6 +44,7 @@ titles=(Standard "MHF product" "MHF vocabulary")
 block_tokens=512
 batch=8
 steps=490
+hint=" (--long trains on more)"
 mkdir -p "$out/log" "$out/text" $packages
 times=$out/times.tsv
 
@@ -122,6 +123,7 @@ if [ "$long" ]; then
     tokens=$($python -c 'import h5py, sys; print(len(h5py.File(sys.argv[1])["tokens"]))' \
         "$out/tokens.h5")
     steps=$((tokens / (batch * block_tokens)))
+    hint=
 fi
 for model in "${models[@]}"; do
     table=()
@@ -142,6 +144,7 @@ for model in "${models[@]}"; do
 done
 
 sets=("$packages/whole/pairs/"{simlex999,wordsim353}.tsv "${pairs[@]}")
+declare -A labels=([simlex999]=SimLex-999 [wordsim353]=WordSim-353)
 runs=()
 texts=()
 studies=()
@@ -152,8 +155,9 @@ for i in "${!models[@]}"; do
 done
 for file in "${sets[@]}"; do
     set=$(basename "${file%.*}")
+    label=${labels[$set]:-$set}
     words=$out/text/$set.jsonl
-    panels+=(--panel "$set")
+    panels+=(--panel "$label")
     into "$words" $python jobs/pairs.py --words "$file"
     for i in "${!models[@]}"; do
         folder=$out/study/$set/${models[i]}
@@ -162,7 +166,7 @@ for file in "${sets[@]}"; do
             -i "$words" -o "$folder/states.h5" --pooling mean
         step study "$folder/study.tsv" "$mhf" study rare-words "$folder/states.h5" \
             --pairs "$file" -o "$folder" --template " {}"
-        studies+=("$set/${titles[i]}=$folder/study.h5")
+        studies+=("$label/${titles[i]}=$folder/study.h5")
         panels+=("${titles[i]}=$folder/study.h5")
     done
 done
@@ -179,6 +183,7 @@ say "three models of one size, the same tokens and schedule"
 $python analysis/table.py models "${runs[@]}" --tsv "$out/models.tsv"
 say "agreement with human word similarity"
 $python analysis/table.py study "${studies[@]}" --tsv "$out/study.tsv"
+echo "So few tokens ($seen million) can leave the intervals around zero$hint."
 say "time"
 $python analysis/table.py times "$times"
 echo
