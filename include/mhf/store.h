@@ -13,8 +13,7 @@
 #include "mhf/parallel.h"
 #include "mhf/text.h"
 
-/* ---- token store ------------------------------------------------------------------------------
- */
+/* ---- token store ----------------------------------------------------------------------------- */
 
 typedef struct mhf_token_writer mhf_token_writer;
 
@@ -47,8 +46,7 @@ mhf_status mhf_tokens_read(mhf_tokens *tokens, int64_t first, int64_t count, mhf
 mhf_status mhf_tokens_documents(mhf_tokens *tokens, const uint64_t **out);
 void mhf_tokens_close(mhf_tokens *tokens);
 
-/* ---- signature table ---------------------------------------------------------------------------
- */
+/* ---- signature table ------------------------------------------------------------------------- */
 
 /** `tokenizer` gives the pieces of /tokens (NULL: left out). One rank writes. */
 mhf_status mhf_signatures_write(const char *path, const mhf_signatures *table,

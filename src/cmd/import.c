@@ -54,8 +54,7 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-/* ---- the table's report ------------------------------------------------------------------------
- */
+/* ---- the table's report ---------------------------------------------------------------------- */
 
 static bool same_row(const mhf_signatures *a, const mhf_signatures *b, int32_t row)
 {

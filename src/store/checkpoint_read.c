@@ -8,8 +8,7 @@
 #include "shape.h"
 #include "source.h"
 
-/* ---- attributes and texts ----------------------------------------------------------------------
- */
+/* ---- attributes and texts -------------------------------------------------------------------- */
 
 static mhf_status read_attributes(mhf_source *source)
 {

@@ -21,8 +21,7 @@ mhf_status mhf_file_format(const char *path, char out[32])
     return status;
 }
 
-/* ---- in words ----------------------------------------------------------------------------------
- */
+/* ---- in words -------------------------------------------------------------------------------- */
 
 static mhf_status set(json_t *object, const char *key, json_t *value)
 {

@@ -71,8 +71,7 @@ mhf_status mhf_h5_open(const char *path, const char *format, mhf_h5 *file);
 /** Close without complaint, remove the temporary file where there is one, free. */
 void mhf_h5_free(mhf_h5 *file);
 
-/* ---- attributes; `object` is "/" or the path of a dataset ---------------------------------------
- */
+/* ---- attributes; `object` is "/" or the path of a dataset ------------------------------------ */
 
 mhf_status mhf_h5_put_text(mhf_h5 *file, const char *object, const char *name, const char *text);
 mhf_status mhf_h5_put_int(mhf_h5 *file, const char *object, const char *name, int64_t value);

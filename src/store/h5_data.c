@@ -58,8 +58,7 @@ mhf_status mhf_h5_sums_path(const char *path, mhf_buf *out)
     return mhf_buf_printf(out, "/checksums%s", path);
 }
 
-/* ---- creating ----------------------------------------------------------------------------------
- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 /* Make the groups above `path`. */
 static mhf_status make_groups(mhf_h5 *file, const char *path)

@@ -5,8 +5,7 @@
 
 #include "h5.h"
 
-/* ---- string lists -------------------------------------------------------------------------------
- */
+/* ---- string lists ---------------------------------------------------------------------------- */
 
 static mhf_status put_list(mhf_h5 *file, const char *path, const char *bytes, int64_t n_bytes,
                            const uint64_t *offsets, int64_t n)

@@ -9,8 +9,7 @@
 static const char format_name[] = "mhf-signatures";
 static const char dataset[] = "/signatures";
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 mhf_status mhf_signatures_put(mhf_h5 *file, const mhf_signatures *table)
 {

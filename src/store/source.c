@@ -10,8 +10,7 @@
 #include "checkpoint.h"
 #include "signatures.h"
 
-/* ---- the checkpoints of a run ------------------------------------------------------------------
- */
+/* ---- the checkpoints of a run ---------------------------------------------------------------- */
 
 static int64_t step_of(const char *name)
 {

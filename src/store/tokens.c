@@ -10,8 +10,7 @@
 static const char format_name[] = "mhf-tokens";
 enum { SMALL_VOCABULARY = 65536, PIECE_TOKENS = 1 << 18 };
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Parallel HDF5 can't grow a contiguous dataset: tokens wait in nameless files until their number
  * is known. */
