@@ -111,9 +111,9 @@ def main():
         shown,
     )
     print(
-        "Held-out documents; base: English alone, its own tokenizer; expanded: the grown tokenizer, "
-        "not trained yet;\ntrained on: on all languages, most layers' ends only. Calibrated: at the "
-        "temperature fitted to each language."
+        "Held-out documents. base: the model and its own tokenizer; expanded: the grown\n"
+        "tokenizer, not trained yet; trained on: after continued training. Calibrated: at the\n"
+        "temperature fitted to each language; change: of these."
     )
     if arguments.tsv:
         header = ["model", "language"] + [f"parameters_{stage}" for stage in STAGES]

@@ -10,6 +10,7 @@
 #   --out DIR    where everything goes (out/quickstart, or out/quickstart-long)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. jobs/steps.sh
 
 usage() {
     echo "quickstart: $1" >&2
@@ -37,8 +38,6 @@ done
 
 out=${out:-out/quickstart$long}
 packages=out/packages
-mhf=$PWD/build/release/mhf
-python=/usr/bin/python3
 models=(standard product vocabulary)
 titles=(Standard "MHF product" "MHF vocabulary")
 block_tokens=512
@@ -47,35 +46,6 @@ steps=490
 hint=" (--long trains on more)"
 mkdir -p "$out/log" "$out/text" $packages
 times=$out/times.tsv
-
-# Ranks may outnumber cores: a waiting rank gives its core away, and each has one thread.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_io=romio321
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader
-export OMP_NUM_THREADS=1
-run_mhf() { mpirun --quiet --bind-to none -n "$ranks" "$mhf" "$@"; }
-
-say() { printf '\n== %s\n' "$*"; }
-
-# step NAME OUTPUT COMMAND...: run the command unless its output is whole; note its seconds.
-step() {
-    local name=$1 output=$2 begun=$EPOCHREALTIME code=0
-    shift 2
-    [ -e "$output" ] && return
-    say "$name"
-    "$@" || code=$?
-    awk -v name="$name" -v a="$begun" -v b="$EPOCHREALTIME" \
-        'BEGIN { printf "%s\t%.1f\n", name, b - a }' >>"$times"
-    [ $code = 0 ] && return
-    echo "quickstart: '$name' ended with exit code $code; the same command goes on from here" >&2
-    exit $code
-}
-
-# into FILE COMMAND...: standard output to a file that appears only when whole.
-into() {
-    local file=$1
-    shift
-    "$@" >"$file.part" && mv "$file.part" "$file"
-}
 
 # Packages are unpacked into a folder of ours, not installed.
 fetch() (
@@ -90,13 +60,6 @@ fetch() (
         $python "$OLDPWD/jobs/pairs.py" gensim-*.whl pairs &&
         mv "$part" ../whole
 )
-
-build() {
-    { cmake --preset release && cmake --build --preset release --target mhf; } \
-        >"$out/log/build.log" 2>&1 && return
-    tail -n 30 "$out/log/build.log" >&2
-    return 1
-}
 
 # train MODEL [OPTION...]
 train() {
