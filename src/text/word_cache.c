@@ -65,7 +65,8 @@ mhf_status mhf_word_cache_add(mhf_word_cache *cache, const char *word, int64_t n
                               const mhf_symbol *symbols, int64_t n_symbols)
 {
     MHF_TRY(make_room(cache));
-    MHF_TRY(mhf_grow(&cache->symbols, &cache->capacity, cache->n_symbols + n_symbols,
+    /* One more: a word without tokens is found at an address, too. */
+    MHF_TRY(mhf_grow(&cache->symbols, &cache->capacity, cache->n_symbols + n_symbols + 1,
                      sizeof *symbols, "a cache of words"));
     mhf_cached_word slot = {.hash = hash,
                             .key = (int64_t)cache->keys.n,
@@ -73,7 +74,8 @@ mhf_status mhf_word_cache_add(mhf_word_cache *cache, const char *word, int64_t n
                             .n_key = (int32_t)n,
                             .n_symbols = (int32_t)n_symbols};
     MHF_TRY(mhf_buf_add(&cache->keys, word, (size_t)n));
-    memcpy(cache->symbols + cache->n_symbols, symbols, (size_t)n_symbols * sizeof *symbols);
+    if (n_symbols > 0)
+        memcpy(cache->symbols + cache->n_symbols, symbols, (size_t)n_symbols * sizeof *symbols);
     cache->n_symbols += n_symbols;
     *find(cache, word, n, hash) = slot;
     cache->n_words++;

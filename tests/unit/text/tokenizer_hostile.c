@@ -215,6 +215,23 @@ static void test_damage(void)
     }
 }
 
+/* No character is in the vocabulary and nothing stands for the unknown: no tokens, however often.
+ */
+static void test_no_tokens(void)
+{
+    mhf_tokenizer *tokenizer;
+    mhf_encoding encoding = {0};
+    CHECK_OK(parse("{" MODEL "}", strlen("{" MODEL "}"), &tokenizer));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(mhf_tokenizer_encode(tokenizer, "zz", 2, 0, &encoding));
+        CU_ASSERT_EQUAL(encoding.n, 0);
+    }
+    CHECK_OK(mhf_tokenizer_encode(tokenizer, "zazb", 4, 0, &encoding));
+    CU_ASSERT_EQUAL(encoding.n, 2);
+    mhf_encoding_free(&encoding);
+    mhf_tokenizer_free(tokenizer);
+}
+
 static void test_files(void)
 {
     mhf_tokenizer *tokenizer;
@@ -230,6 +247,7 @@ int main(void)
         {"deep nesting", test_deep_nesting},
         {"catastrophic expressions", test_catastrophic_regex},
         {"cut short and damaged", test_damage},
+        {"texts without tokens", test_no_tokens},
         {"files", test_files},
     };
     return run_tests("text.tokenizer_hostile", cases, sizeof cases / sizeof cases[0]);
