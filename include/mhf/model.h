@@ -44,7 +44,7 @@ int32_t mhf_config_encoder_hashes(const mhf_config *config);
 /** Rows of the embedding matrix: H·B, or V for a standard head. */
 int64_t mhf_config_embedding_rows(const mhf_config *config);
 
-/* ---- registry of parameters ------------------------------------------------------------------ */
+/* ---- registry of parameters ----------------------------------------------------------------- */
 
 /* Unit 0 is the encoder, 1..L the layers, L+1 the final norm and the head. */
 typedef struct mhf_units {
@@ -106,7 +106,7 @@ void mhf_params_free(mhf_params *params);
 void mhf_params_initialise(mhf_params *params, const mhf_config *config, uint64_t seed);
 void mhf_params_zero_gradients(mhf_params *params);
 
-/* ---- one micro-batch ------------------------------------------------------------------------- */
+/* ---- one micro-batch ------------------------------------------------------------------------ */
 
 typedef struct mhf_batch {
     int64_t blocks, T;       /* rows are block-major: blocks·T tokens */
@@ -116,7 +116,7 @@ typedef struct mhf_batch {
                     block by the head; -100 ignored); NULL: the tokens themselves */
     const int32_t *first; /* [blocks·T] first visible key, or NULL */
     double scale;         /* 1 / denominator of the loss */
-    bool evaluate; /* losses alone: the head makes no gradient, no backward follows */
+    bool evaluate;        /* losses alone: the head makes no gradient, no backward follows */
 } mhf_batch;
 
 enum { MHF_MAX_HASHES = 64 };
