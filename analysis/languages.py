@@ -58,20 +58,16 @@ def rows_of(name, folder):
     shown, exact = [], []
     for language in languages_of(folder):
         base, expanded, continued = (measure(folder, stage, language) for stage in STAGES)
-        change = continued["calibrated"] / base["calibrated"] - 1
         shown.append(
             [
                 f"{name}, {NAMES.get(language, language)}",
-                f"{sizes[0]:,}",
-                f"{sizes[-1] - sizes[0]:+,}" if sizes[-1] != sizes[0] else "0",
-                f"{base['tokens_per_byte']:.2f}",
-                f"{continued['tokens_per_byte']:.2f}",
+                f"{sizes[0]:,} + {sizes[-1] - sizes[0]:,}",
+                f"{base['tokens_per_byte']:.2f} → {continued['tokens_per_byte']:.2f}",
                 f"{base['bits_per_byte']:.3f}",
                 f"{expanded['bits_per_byte']:.3f}",
                 f"{continued['bits_per_byte']:.3f}",
                 f"{base['calibrated']:.3f}",
                 f"{continued['calibrated']:.3f}",
-                f"{100 * change:+.0f} %",
             ]
         )
         values = [
@@ -98,22 +94,19 @@ def main():
         [
             "model, language",
             "parameters",
-            "added",
             "tokens/byte",
-            "grown",
             "bits/byte: base",
             "expanded",
             "trained on",
             "calibrated: base",
             "trained on",
-            "change",
         ],
         shown,
     )
     print(
         "Held-out documents. base: the model and its own tokenizer; expanded: the grown\n"
         "tokenizer, not trained yet; trained on: after continued training. Calibrated: at the\n"
-        "temperature fitted to each language; change: of these."
+        "temperature fitted to each language."
     )
     if arguments.tsv:
         header = ["model", "language"] + [f"parameters_{stage}" for stage in STAGES]
