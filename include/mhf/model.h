@@ -167,8 +167,6 @@ typedef struct mhf_model {
     mhf_registry registry;
     mhf_params params;
     mhf_signatures table; /* MHF */
-    float *cos_table, *sin_table;
-    int64_t positions; /* rows of the rotary tables */
 } mhf_model;
 
 /** Take over config, registry, params and table (moved; the sources are zeroed). */

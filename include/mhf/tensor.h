@@ -78,8 +78,8 @@ void mhf_softmax(float *z, int64_t T, int64_t n, int64_t ld, float *lse);
 
 /* ---- per-head norm and rotary --------------------------------------------------------------- */
 
-/* Angles cos and sin [positions, h/2] in float32: p·theta^(-2i/h). */
-void mhf_rotary_table(int64_t positions, int64_t h, double theta, float *cos_table,
+/** Angles cos and sin [positions, h/2] of places first, first+1, …, in float32: p·theta^(-2i/h). */
+void mhf_rotary_table(int64_t first, int64_t positions, int64_t h, double theta, float *cos_table,
                       float *sin_table);
 
 /** Normalise each head (weight [h], eps) and rotate it, half-split form: for rows t and heads a,

@@ -17,18 +17,6 @@ mhf_status mhf_model_new(const mhf_config *config, mhf_registry *registry, mhf_p
 {
     mhf_model *model;
     MHF_TRY(mhf_new(&model, 1, sizeof *model, "a model"));
-    const int64_t positions = config->max_position_embeddings, half = config->head_dim / 2;
-    mhf_status status =
-        mhf_new(&model->cos_table, positions * half, sizeof(float), "rotary angles");
-    if (status == MHF_OK)
-        status = mhf_new(&model->sin_table, positions * half, sizeof(float), "rotary angles");
-    if (status != MHF_OK) {
-        mhf_model_free(model);
-        return status;
-    }
-    model->positions = positions;
-    mhf_rotary_table(positions, config->head_dim, config->rope_theta, model->cos_table,
-                     model->sin_table);
     model->config = *config;
     model->registry = *registry;
     model->params = *params;
@@ -50,8 +38,6 @@ void mhf_model_free(mhf_model *model)
     mhf_params_free(&model->params);
     mhf_registry_free(&model->registry);
     mhf_signatures_free(&model->table);
-    free(model->cos_table);
-    free(model->sin_table);
     free(model);
 }
 
@@ -93,6 +79,7 @@ typedef struct pass {
     layer_state state;
     layer_scratch work;
     float *rstd;
+    float *cos_table, *sin_table; /* [n,h/2] of the positions of this pass */
 } pass;
 
 static mhf_status pass_new(const mhf_config *c, int64_t n, pass *out)
@@ -101,7 +88,9 @@ static mhf_status pass_new(const mhf_config *c, int64_t n, pass *out)
     MHF_TRY(encoder_scratch_new(c, n, &out->encoder_work));
     MHF_TRY(layer_state_new(c, n, &out->state));
     MHF_TRY(layer_scratch_new(c, n, &out->work));
-    return mhf_new(&out->rstd, n, sizeof(float), "the final norm");
+    MHF_TRY(mhf_new(&out->rstd, n, sizeof(float), "the final norm"));
+    MHF_TRY(mhf_new(&out->cos_table, n * (c->head_dim / 2), sizeof(float), "rotary angles"));
+    return mhf_new(&out->sin_table, n * (c->head_dim / 2), sizeof(float), "rotary angles");
 }
 
 static void pass_free(pass *p)
@@ -111,6 +100,8 @@ static void pass_free(pass *p)
     layer_state_free(&p->state);
     layer_scratch_free(&p->work);
     free(p->rstd);
+    free(p->cos_table);
+    free(p->sin_table);
 }
 
 /* p->state.x = layer of p->state.x for n rows at positions past …; keys and values go to the cache.
@@ -132,10 +123,10 @@ static mhf_status cached_layer(const mhf_model *model, int32_t l, int64_t n, mhf
 
     mhf_rmsnorm(s->x, W.norm1, n, d, eps, t->normed, s->rstd1);
     mhf_linear(t->normed, W.q, NULL, n, d, qkv, s->qkv);
-    mhf_head_norm_rotary(s->qkv, qkv, W.q_norm, t->position, model->cos_table, model->sin_table, n,
-                         n_q, h, eps, s->q, q, s->rstd_q);
-    mhf_head_norm_rotary(s->qkv + q, qkv, W.k_norm, t->position, model->cos_table, model->sin_table,
-                         n, n_kv, h, eps, keys + past * kv, kv, s->rstd_k);
+    mhf_head_norm_rotary(s->qkv, qkv, W.q_norm, t->position, p->cos_table, p->sin_table, n, n_q, h,
+                         eps, s->q, q, s->rstd_q);
+    mhf_head_norm_rotary(s->qkv + q, qkv, W.k_norm, t->position, p->cos_table, p->sin_table, n,
+                         n_kv, h, eps, keys + past * kv, kv, s->rstd_k);
     for (int64_t i = 0; i < n; i++)
         memcpy(values + (past + i) * kv, s->qkv + i * qkv + q + kv, (size_t)kv * sizeof(float));
     MHF_TRY(mhf_attention_cached(n, past, n_q, n_kv, h, s->q, keys, values, s->o));
@@ -168,7 +159,8 @@ static mhf_status run_pass(const mhf_model *model, const mhf_token *ids, int64_t
     encoder_tensors encoder;
     encoder_tensors_find(&model->registry, c, model->params.value, &encoder);
     for (int64_t i = 0; i < n; i++)
-        p->work.position[i] = (int32_t)(cache->n + i);
+        p->work.position[i] = (int32_t)i;
+    mhf_rotary_table(cache->n, n, c->head_dim, c->rope_theta, p->cos_table, p->sin_table);
     MHF_TRY(encoder_forward(c, &encoder, &model->table, ids, n, &p->encoder, &p->encoder_work,
                             p->state.x));
     copy_out(p->state.x, n, d, layers, 0, first);
@@ -193,9 +185,9 @@ mhf_status mhf_model_forward(const mhf_model *model, const mhf_token *ids, int64
     pass p = {0};
     if (!cache)
         cache = &own;
-    if (cache->n + n > model->positions)
-        return mhf_fail(MHF_E_DATA, "%lld tokens are more than the model's %lld positions",
-                        (long long)(cache->n + n), (long long)model->positions);
+    if (cache->n + n > model->config.max_position_embeddings)
+        return mhf_fail(MHF_E_DATA, "%lld tokens are more than the model's %d positions",
+                        (long long)(cache->n + n), model->config.max_position_embeddings);
     mhf_status status = mhf_cache_reserve(model, cache, cache->n + n);
     if (status == MHF_OK)
         status = pass_new(&model->config, n < PASS ? n : PASS, &p);

@@ -3,7 +3,7 @@
  * with element i + h/2. */
 #include "kernel.h"
 
-void mhf_rotary_table(int64_t positions, int64_t h, double theta, float *cos_table,
+void mhf_rotary_table(int64_t first, int64_t positions, int64_t h, double theta, float *cos_table,
                       float *sin_table)
 {
     int64_t half = h / 2;
@@ -12,7 +12,7 @@ void mhf_rotary_table(int64_t positions, int64_t h, double theta, float *cos_tab
         float power = (float)pow(theta, (double)((float)(2 * i) / (float)h));
         float frequency = 1.0f / power;
         for (int64_t p = 0; p < positions; p++) {
-            float angle = (float)p * frequency;
+            float angle = (float)(first + p) * frequency;
             cos_table[p * half + i] = (float)cos((double)angle);
             sin_table[p * half + i] = (float)sin((double)angle);
         }

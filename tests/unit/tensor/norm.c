@@ -118,7 +118,7 @@ static void check_head(int64_t T, int64_t heads, int64_t h)
     numeric_gradient(head_loss, &c, c.w, h, want_dw);
     for (int64_t i = 0; i < h; i++)
         want_dw[i] += (double)dw[i];
-    mhf_rotary_table(POSITIONS, h, 1e4, cosines, sines);
+    mhf_rotary_table(0, POSITIONS, h, 1e4, cosines, sines);
     restride(x, n, T, n, in, ld);
     restride(g, n, T, n, dout, ld);
     mhf_head_norm_rotary(in, ld, w, position, cosines, sines, T, heads, h, 1e-6f, out, ld, rstd);
@@ -154,7 +154,7 @@ static void rotary_table(void)
 {
     enum { P = 40, H = 8 };
     float c[P * H / 2], s[P * H / 2];
-    mhf_rotary_table(P, H, 1e6, c, s);
+    mhf_rotary_table(0, P, H, 1e6, c, s);
     for (int p = 0; p < P; p++)
         for (int i = 0; i < H / 2; i++) {
             double angle = p * pow(1e6, -2.0 * i / H);
@@ -175,7 +175,7 @@ static void threads(void)
     CHECK_OK(mhf_new(&position, T, sizeof *position, "positions"));
     for (int32_t t = 0; t < T; t++)
         position[t] = t;
-    mhf_rotary_table(T, H, 1e6, cosines, sines);
+    mhf_rotary_table(0, T, H, 1e6, cosines, sines);
     float *y[2][6];
     for (int k = 0; k < 2; k++) {
         CHECK_OK(mhf_engine_start("reference", k + 1));
