@@ -208,15 +208,21 @@ static report join_losses(trainer *t, const batch_feed *feed, micro_share share,
     return r;
 }
 
+/* JSON has no NaN: a skipped step's numbers may be null. */
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
 static json_t *report_json(const report *r)
 {
     json_t *losses = json_array();
     for (int32_t k = 0; k < r->n; k++)
-        json_array_append_new(losses, json_real(r->losses[k]));
+        json_array_append_new(losses, number(r->losses[k]));
     json_t *o = json_object();
-    json_object_set_new(o, "loss", json_real(r->loss));
+    json_object_set_new(o, "loss", number(r->loss));
     json_object_set_new(o, "losses", losses);
-    json_object_set_new(o, "bits_per_byte", json_real(r->bits_per_byte));
+    json_object_set_new(o, "bits_per_byte", number(r->bits_per_byte));
     return o;
 }
 
@@ -363,7 +369,7 @@ static mhf_status report_step(trainer *t, const step_result *r)
     json_object_update(line, losses);
     json_decref(losses);
     json_object_set_new(line, "lr", json_real(r->lr));
-    json_object_set_new(line, "grad_norm", json_real(r->norm));
+    json_object_set_new(line, "grad_norm", number(r->norm));
     json_object_set_new(line, "tokens", json_integer(t->step * c->batch * c->block));
     json_object_set_new(line, "tokens_per_s", json_real(rate));
     json_object_set_new(line, "mfu", json_real(rate * t->flops_per_token / t->peak));

@@ -87,9 +87,11 @@ expect_end 75 "$holder" held
 expect_exit 0 '' train 1 1 hurt tiny.yaml --set checkpoint.every=5
 cp -r hurt flipped
 truncate -s -1000 "$(checkpoint hurt 20)"
+cp "$(checkpoint hurt 15)" "$(checkpoint hurt 25).tmp" # an interrupted save is no checkpoint
 printf '{"step":21,"loss":1}\n{"step":22,"los' >>hurt/metrics.jsonl
 expect_exit 0 "refused: .*step-00000020.h5" train 1 1 hurt tiny.yaml --set checkpoint.every=5
 same_end hurt whole-1x1
+ls hurt/checkpoints/*.tmp >/dev/null 2>&1 && fail "an interrupted save stays"
 size=$(stat -c %s "$(checkpoint flipped 20)")
 printf 'mhf' | dd of="$(checkpoint flipped 20)" bs=1 seek=$((size / 2)) conv=notrunc status=none
 expect_exit 0 "refused: .*step-00000020.h5" train 2 2 flipped tiny.yaml --set checkpoint.every=5
