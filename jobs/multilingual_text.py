@@ -114,16 +114,18 @@ def few_at_a_time(messages):
         yield document
 
 
+def plain(text):
+    return html.unescape(re.sub(r"<[^<>]*>", " ", text))
+
+
 def catalogues(pattern):
     """Translated messages of .mo files; a context's messages stand together."""
     for path in sorted(glob.glob(pattern)):
         with open(path, "rb") as file:
             catalogue = gettext.GNUTranslations(file)._catalog
         messages = sorted((str(key), text) for key, text in catalogue.items() if key)
-        yield from few_at_a_time(
-            join(re.sub(r"[~_&](?=\w)|\([~_&]?\w\)", "", re.sub(r"<[^<>]*>", " ", text)))
-            for _, text in messages
-        )
+        keys = r"[~_&](?=\w)|\([~_&]?\w\)"  # that open a menu entry: "_File", "फ़ाइल (_F)"
+        yield from few_at_a_time(join(re.sub(keys, "", plain(text))) for _, text in messages)
 
 
 def interface(pattern):
@@ -136,7 +138,7 @@ def interface(pattern):
 
 
 def wiki(text):
-    text = re.sub(r"<[^<>]*>", " ", text)
+    text = plain(text)
     for _ in range(3):  # templates in templates: {{PLURAL:$1|one|many}} is read as its last form
         text = re.sub(r"\{\{[^{}]*?([^{}|:]*)\}\}", r"\1", text)
     text = re.sub(r"\[\[(?:[^][|]*\|)?([^][]*)\]\]", r"\1", text)
