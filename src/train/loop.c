@@ -323,7 +323,8 @@ static mhf_status run_step(trainer *t, step_result *r)
         status =
             mhf_optimizer_step(&t->grid, &t->params, &t->optimizer, &update, &r->norm, &r->seconds);
     if (status == MHF_E_NONFINITE && c->skip_nonfinite) {
-        mhf_log(MHF_LOG_WARN, "step %lld is skipped: %s", (long long)t->step + 1, mhf_error());
+        if (t->root) /* all know of it, one tells */
+            mhf_log(MHF_LOG_WARN, "step %lld is skipped: %s", (long long)t->step + 1, mhf_error());
         r->skipped = true;
         t->optimizer.step = t->step + 1;
         status = MHF_OK;

@@ -103,6 +103,7 @@ for grid in 1x1 2x1 1x2; do
     stages=${grid%x*} replicas=${grid#*x}
     expect_exit 0 "warning: step [0-9]+ is skipped: .*(model|hash_head)\.[a-z]" \
         train $((stages * replicas)) "$stages" wild-$grid tiny.yaml "${wild[@]}"
+    [ "$(grep -c 'step 20 is skipped' said)" -le 1 ] || fail "every rank tells of a skipped step"
     python3 - wild-$grid/metrics.jsonl <<'PYTHON' || fail "$grid: metrics of skipped steps"
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]

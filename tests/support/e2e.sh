@@ -20,14 +20,14 @@ finish() {
     exit $((failures > 0))
 }
 
-# run RANKS ARGUMENTS...: mhf alone or under mpirun; a hang ends after two minutes with 124.
+# run RANKS ARGUMENTS...: mhf alone or under mpirun; a hang ends after five minutes with 124.
 run() {
     local ranks=$1
     shift
     if [ "$ranks" = 1 ]; then
-        timeout -k 5 120 "$MHF" "$@"
+        timeout -k 5 300 "$MHF" "$@"
     else
-        timeout -k 5 120 mpirun -n "$ranks" "$MHF" "$@"
+        timeout -k 5 300 mpirun -n "$ranks" "$MHF" "$@"
     fi
 }
 
@@ -36,7 +36,7 @@ expect_exit() {
     local code=$1 regex=$2 found=0
     shift 2
     "$@" >said 2>&1 || found=$?
-    [ "$found" = "$code" ] || fail "exit code $found, expected $code: $*: $(tail -n 5 said)"
+    [ "$found" = "$code" ] || fail "exit code $found, expected $code: $*: $(tail -n 40 said)"
     [ -z "$regex" ] || grep -qE -e "$regex" said || fail "no '$regex' in what '$*' says: $(tail -n 5 said)"
 }
 
@@ -152,7 +152,7 @@ start() {
     local ranks=$1 stages=$2 folder=$3 config=$4 launcher=()
     shift 4
     [ "$ranks" = 1 ] || launcher=(mpirun -n "$ranks")
-    OMP_NUM_THREADS=1 timeout -k 5 120 "${launcher[@]}" "$MHF" train "$config" --engine reference --quiet \
+    OMP_NUM_THREADS=1 timeout -k 5 300 "${launcher[@]}" "$MHF" train "$config" --engine reference --quiet \
         --run "$folder" --set "parallel.stages=$stages" "$@" >"$folder.said" 2>&1 &
     job=$!
 }
@@ -186,5 +186,5 @@ wait_for_step() {
 expect_end() {
     local found=0
     wait "$2" || found=$?
-    [ "$found" = "$1" ] || fail "$3 ends with $found, expected $1: $(tail -n 5 "$3.said")"
+    [ "$found" = "$1" ] || fail "$3 ends with $found, expected $1: $(tail -n 40 "$3.said")"
 }
