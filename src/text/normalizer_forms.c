@@ -15,9 +15,11 @@ typedef struct stretch {
     int options;
 } stretch;
 
+/* Marks, vowels and finals of Hangul. U+11A7, just before the modern finals, joins nothing, and as
+ * a start it stays out of utf8proc's sight, which takes it for an empty final and drops it. */
 static bool joins(uint32_t c)
 {
-    return mhf_char_is_mark(c) || (c >= 0x1160 && c <= 0x11FF); /* vowels and finals of Hangul */
+    return mhf_char_is_mark(c) || (c >= 0x1160 && c <= 0x11FF && c != 0x11A7);
 }
 
 /* Can something before c join or pass it in this form? */
@@ -28,7 +30,7 @@ static bool is_start(uint32_t c, int options)
         return true;
     if (joins(c))
         return false;
-    if (!(options & UTF8PROC_COMPAT))
+    if (!(options & UTF8PROC_COMPAT) || mhf_char_is_late_mark(c))
         return true;
     utf8proc_ssize_t n =
         utf8proc_decompose_char((utf8proc_int32_t)c, parts, 32, (utf8proc_option_t)options, NULL);
@@ -37,7 +39,7 @@ static bool is_start(uint32_t c, int options)
 
 static int class_of(utf8proc_int32_t c)
 {
-    return utf8proc_get_property(c)->combining_class;
+    return mhf_char_is_late_mark((uint32_t)c) ? 0 : utf8proc_get_property(c)->combining_class;
 }
 
 /* A stable counting sort by combining class: linear also where a text is marks only. */
@@ -83,6 +85,10 @@ static mhf_status decompose(stretch *s, const char *text, int64_t n)
         uint32_t c;
         at += mhf_utf8_next(text + at, &c);
         MHF_TRY(mhf_grow(&s->chars, &s->capacity, s->n + 32, sizeof *s->chars, "a text"));
+        if (mhf_char_is_late_mark(c)) {
+            s->chars[s->n++] = (utf8proc_int32_t)c;
+            continue;
+        }
         utf8proc_ssize_t length = utf8proc_decompose_char((utf8proc_int32_t)c, s->chars + s->n, 32,
                                                           (utf8proc_option_t)s->options, NULL);
         if (length < 0 || length > 32)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 /* From Oniguruma's Ruby syntax to PCRE2's. Most of an expression is common to both; what differs is
  * rewritten (\s, \w, \h and their like have other members), what we don't know is refused. */
-#include <string.h>
-
 #include "pattern.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <string.h>
 
 typedef struct translation {
     const char *at, *end, *regex, *name;
@@ -66,31 +68,50 @@ static const char *class_members(char escape)
     }
 }
 
+/* Outside brackets Oniguruma looks a word's character up in another table below U+0100, which has
+ * the small numbers and fractions. */
+static const char latin_numbers[] = "\\xB2\\xB3\\xB9\\xBC-\\xBE";
+
 static mhf_status class_escape(translation *t, bool in_brackets)
 {
     char c = t->at[1];
-    if (c == 'W' || c == 'H') {
-        if (in_brackets)
-            return refuse(t, "within brackets", t->at, 2);
-        MHF_TRY(add(t, "[^"));
-        MHF_TRY(add(t, class_members(c == 'W' ? 'w' : 'h')));
-        MHF_TRY(add(t, "]"));
-    } else {
-        bool several = c == 'w' || c == 'h';
-        MHF_TRY(add(t, several && !in_brackets ? "[" : ""));
-        MHF_TRY(add(t, class_members(c)));
-        MHF_TRY(add(t, several && !in_brackets ? "]" : ""));
-    }
+    bool negated = c == 'W' || c == 'H', word = c == 'w' || c == 'W';
+    if (negated && in_brackets)
+        return refuse(t, "within brackets", t->at, 2);
+    if (!in_brackets)
+        MHF_TRY(add(t, negated ? "[^" : "["));
+    MHF_TRY(add(t, class_members(c == 'W' ? 'w' : c == 'H' ? 'h' : c)));
+    if (!in_brackets)
+        MHF_TRY(add(t, word ? latin_numbers : ""));
     t->at += 2;
-    return MHF_OK;
+    return add(t, in_brackets ? "" : "]");
 }
 
-/* \p{Name}, \p{^Name}, \P{Name}: PCRE2 knows the same names or refuses them. */
+static bool is_script(const char *name, size_t n)
+{
+    mhf_buf regex = {0};
+    int error;
+    PCRE2_SIZE place;
+    pcre2_code *code = NULL;
+    if (mhf_buf_printf(&regex, "\\p{sc:%.*s}", (int)n, name) == MHF_OK)
+        code = pcre2_compile((PCRE2_SPTR)regex.data, regex.n, PCRE2_UTF, &error, &place, NULL);
+    pcre2_code_free(code);
+    mhf_buf_free(&regex);
+    return code != NULL;
+}
+
+/* \p{Name}, \p{^Name}, \P{Name}: PCRE2 knows the same names or refuses them. A script's name alone
+ * would mean its extensions there. */
 static mhf_status property(translation *t)
 {
     const char *close = memchr(t->at, '}', left(t));
     if (left(t) < 4 || t->at[2] != '{' || !close)
         return refuse(t, "property", t->at, left(t) < 3 ? left(t) : 3);
+    size_t before = t->at[3] == '^' ? 4 : 3;
+    if (is_script(t->at + before, (size_t)(close - t->at) - before)) {
+        MHF_TRY(take(t, before));
+        MHF_TRY(add(t, "sc:"));
+    }
     return take(t, (size_t)(close + 1 - t->at));
 }
 

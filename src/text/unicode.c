@@ -44,7 +44,8 @@ bool mhf_char_is_punctuation(uint32_t c)
         return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
                (c >= '{' && c <= '~');
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
-    return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+    return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO &&
+           !mhf_char_is_late_punctuation(c);
 }
 
 bool mhf_char_is_numeric(uint32_t c)
@@ -56,7 +57,8 @@ bool mhf_char_is_numeric(uint32_t c)
 bool mhf_char_is_mark(uint32_t c)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
-    return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+    return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME &&
+           !mhf_char_is_late_mark(c);
 }
 
 int mhf_char_lower(uint32_t c, uint32_t out[2])

@@ -9,12 +9,16 @@
 bool mhf_char_is_space(uint32_t c);
 /** Alphabetic, mark, decimal digit, connector punctuation or join control. */
 bool mhf_char_is_word(uint32_t c);
-/** General category P*, or punctuation or a symbol of ASCII. */
+/** General category P* in Unicode 8.0, or punctuation or a symbol of ASCII. */
 bool mhf_char_is_punctuation(uint32_t c);
 /** General category N*. */
 bool mhf_char_is_numeric(uint32_t c);
-/** General category M*. */
+/** General category M* in Unicode 9.0. */
 bool mhf_char_is_mark(uint32_t c);
+/** A mark, or a character that normalization changes or moves, that Unicode 9.0 did not have. */
+bool mhf_char_is_late_mark(uint32_t c);
+/** Punctuation that Unicode 8.0 did not have. */
+bool mhf_char_is_late_punctuation(uint32_t c);
 /** Lower case of one code point, without context; returns how many of out[] are used. */
 int mhf_char_lower(uint32_t c, uint32_t out[2]);
 

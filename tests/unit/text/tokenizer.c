@@ -116,6 +116,13 @@ static void test_normalizers(void)
         ",{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"▁\"}]}";
     r.merges = MERGES;
     CU_ASSERT_STRING_EQUAL(pieces(&r, "a b"), "▁a|▁|b");
+    /* U+11A8 is a final that joins the syllable, U+11A7 before it is none */
+    recipe hangul = {.vocab = "{\"퀴\":0,\"\\u11A7\":1,\"퀵\":2}",
+                     .normalizer = "{\"type\":\"NFC\"}"};
+    CU_ASSERT_STRING_EQUAL(pieces(&hangul, "퀴\xE1\x86\xA8"), "퀵");
+    CU_ASSERT_STRING_EQUAL(pieces(&hangul, "퀴\xE1\x86\xA7"), "퀴|\xE1\x86\xA7");
+    CU_ASSERT_STRING_EQUAL(pieces(&hangul, "\xE1\x84\x8F\xE1\x85\xB1\xE1\x86\xA7"),
+                           "퀴|\xE1\x86\xA7");
 }
 
 static void test_behaviors(void)
