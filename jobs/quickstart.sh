@@ -140,6 +140,9 @@ step figure /nonexistent $python analysis/layers.py "${panels[@]}" -o "$out/laye
 step figure /nonexistent $python analysis/loss.py "${runs[@]}" --key bits_per_byte \
     -o "$out/loss.png"
 
+step rates "$out/rates.txt" into "$out/rates.txt" "$mhf" bench configs/quickstart/product.yaml \
+    --set model.vocab_size=8192 --threads 1 --tokens 2048
+
 say "text generated at each model's fitted temperature"
 $python analysis/table.py texts jobs/prompts.jsonl "${texts[@]}"
 say "three models of one size, the same tokens and schedule"
@@ -147,7 +150,9 @@ $python analysis/table.py models "${runs[@]}" --tsv "$out/models.tsv"
 say "agreement with human word similarity"
 $python analysis/table.py study "${studies[@]}" --tsv "$out/study.tsv"
 echo "So few tokens ($seen million) can leave the intervals around zero$hint."
+say "rates of MHF product's shapes on one core"
+cat "$out/rates.txt"
 say "time"
 $python analysis/table.py times "$times"
 echo
-echo "All of it is in $out: models.tsv, study.tsv, layers.png, loss.png, and a folder a model."
+echo "All of it is in $out: models.tsv, study.tsv, rates.txt, layers.png, loss.png, and a folder a model."
