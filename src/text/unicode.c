@@ -44,6 +44,8 @@ bool mhf_char_is_punctuation(uint32_t c)
         return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
                (c >= '{' && c <= '~');
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    if (c == 0x166D || c == 0x111C9) /* they became a symbol and a mark later */
+        return true;
     return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO &&
            !mhf_char_is_late_punctuation(c);
 }
@@ -57,6 +59,8 @@ bool mhf_char_is_numeric(uint32_t c)
 bool mhf_char_is_mark(uint32_t c)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    if (c == 0x1CF2 || c == 0x1CF3) /* they became letters later */
+        return true;
     return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME &&
            !mhf_char_is_late_mark(c);
 }

@@ -123,6 +123,33 @@ static void test_normalizers(void)
     CU_ASSERT_STRING_EQUAL(pieces(&hangul, "퀴\xE1\x86\xA7"), "퀴|\xE1\x86\xA7");
     CU_ASSERT_STRING_EQUAL(pieces(&hangul, "\xE1\x84\x8F\xE1\x85\xB1\xE1\x86\xA7"),
                            "퀴|\xE1\x86\xA7");
+    /* Unicode 12.1 gave U+32FF its parts, 2.0 gave U+3399 its */
+    recipe late = {.vocab = "{\"\u32FF\":0,\"f\":1,\"m\":2}", .normalizer = "{\"type\":\"NFKC\"}"};
+    CU_ASSERT_STRING_EQUAL(pieces(&late, "\u32FF\u3399"), "\u32FF|f|m");
+}
+
+/* A split that removes what an expression finds shows what that is. */
+static void test_classes(void)
+{
+    static const struct {
+        const char *regex, *expected;
+    } cases[] = {{"\\\\p{Han}", "a|、|²|\u0308"},
+                 {"\\\\P{Han}", "中"},
+                 {"\\\\p{^Han}", "中"},
+                 {"\\\\w", "、"},
+                 {"[\\\\w]", "、|²"},
+                 {"\\\\W", "a|中|²|\u0308"},
+                 {"\\\\p{M}", "a|中|、|²"},
+                 {"[\\\\p{Han}a]", "、|²|\u0308"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char json[200];
+        snprintf(json, sizeof json,
+                 "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"%s\"},\"behavior\":\"Removed\"}",
+                 cases[i].regex);
+        recipe r = {.vocab = "{\"a\":0,\"中\":1,\"、\":2,\"²\":3,\"\\u0308\":4}",
+                    .pre_tokenizer = json};
+        CU_ASSERT_STRING_EQUAL(pieces(&r, "a中、²\u0308"), cases[i].expected);
+    }
 }
 
 static void test_behaviors(void)
@@ -318,6 +345,7 @@ int main(void)
         {"merges by rank, whole words", test_merges},
         {"unknown characters and bytes", test_unknown},
         {"normalizers", test_normalizers},
+        {"classes of characters in expressions", test_classes},
         {"every behaviour of Split", test_behaviors},
         {"Metaspace's schemes", test_metaspace},
         {"added tokens", test_added},
