@@ -48,7 +48,7 @@ times=$out/times.tsv
 extend() {
     run_mhf tokenizer extend "$out/base/tokenizer.json" --per-text $per_language \
         -o "$out/extended/tokenizer.json" \
-        "$out/text/zh.native.txt" "$out/text/ar.native.txt" "$out/text/hi.native.txt"
+        "$out/text/zh.train.txt" "$out/text/ar.train.txt" "$out/text/hi.train.txt"
 }
 
 # train MODEL CONFIG RUN [OPTION...]
@@ -74,7 +74,7 @@ step download $packages/multilingual fetch_packages $packages/multilingual \
     mediawiki libreoffice-l10n-ar libreoffice-l10n-hi libreoffice-help-hi dict-freedict-eng-hin \
     gnucash-common evolution-common vlc-l10n
 step build /nonexistent build
-step text "$out/text/hi.native.txt" $python jobs/multilingual_text.py \
+step text "$out/text/hi.train.txt" $python jobs/multilingual_text.py \
     $packages/multilingual/unpacked "$out/text"
 
 step tokenizer "$out/base/tokenizer.json" run_mhf tokenizer train --kind byte-level \

@@ -5,9 +5,7 @@
 usage: multilingual_text.py UNPACKED_DIR OUT_DIR [--holdout 40000]
 
 UNPACKED_DIR holds the unpacked packages that jobs/multilingual.sh names (dpkg-deb -x). For each
-language OUT_DIR gets LANGUAGE.train.txt and LANGUAGE.holdout.txt of about as many bytes as asked;
-for others than English also LANGUAGE.native.txt, training text without words in Latin letters. A
-tokenizer grows on that: its new merges stand before the old, and some English would undo those.
+language OUT_DIR gets LANGUAGE.train.txt and LANGUAGE.holdout.txt of about as many bytes as asked.
 A document is a page of a book or manual, a fortune, or a few messages or example sentences that
 follow one another: its paragraphs a line each, a blank line after it. A paragraph is kept when
 enough of it is written in the language's script, and when it did not occur before, so that nothing
@@ -226,10 +224,6 @@ def main():
         for part, wanted in (("holdout", True), ("train", False)):
             path = os.path.join(arguments.out, f"{language}.{part}.txt")
             write(path, (text for text, is_held in zip(texts, held) if is_held == wanted))
-        if language != "en":
-            path = os.path.join(arguments.out, f"{language}.native.txt")
-            latin = re.compile(r"[!-~]*[A-Za-z][!-~]*")
-            write(path, (latin.sub("", text) for text, is_held in zip(texts, held) if not is_held))
         parts = ", ".join(f"{name} {size / 1e6:.2f}" for name, size in sizes.items())
         total = sum(sizes.values()) / 1e6
         print(f"text {language}: {total:.2f} MB in {len(texts):,} documents: {parts}", flush=True)

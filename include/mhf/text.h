@@ -116,8 +116,10 @@ mhf_status mhf_tokenizer_trainer_finish(mhf_tokenizer_trainer *trainer, mhf_buf 
                                         mhf_buf *config);
 void mhf_tokenizer_trainer_free(mhf_tokenizer_trainer *trainer);
 
-/* How many tokens a text adds: exactly so many, or as the published procedure counts (a doubled new
- * character counts as two, the last merge may overshoot; unk is no longer named). */
+/* exact: each text adds exactly so many tokens; learning goes on from the words as the merges so
+ * far leave them, and the new merges come last. reference: as the published procedure (merges
+ * learned from the text alone come first; a doubled new character counts as two, the last merge may
+ * overshoot; unk is no longer named). */
 typedef enum mhf_extend_rule { MHF_EXTEND_EXACT, MHF_EXTEND_REFERENCE } mhf_extend_rule;
 
 /** Extend a vocabulary: learn merges from each text (read as mhf_tokenizer_trainer_add_file does)

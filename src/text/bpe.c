@@ -170,7 +170,7 @@ static void put_merge(mhf_bpe *bpe, mhf_token left, mhf_token right, int32_t ran
     uint64_t i = pair * 0x9E3779B97F4A7C15u >> bpe->shift, mask = (uint64_t)bpe->n_merges - 1;
     while (bpe->merges[i].pair != UINT64_MAX && bpe->merges[i].pair != pair)
         i = (i + 1) & mask;
-    bpe->merges[i] = (mhf_merge){pair, rank, id}; /* given twice, the later counts */
+    bpe->merges[i] = (mhf_ranked_merge){pair, rank, id}; /* given twice, the later counts */
 }
 
 static mhf_status parse_merge(mhf_bpe *bpe, const char *name, const json_t *merge, size_t i,

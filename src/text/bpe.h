@@ -6,16 +6,16 @@
 #include "pieces.h"
 #include "word_cache.h"
 
-typedef struct mhf_merge {
+typedef struct mhf_ranked_merge {
     uint64_t pair; /* left << 32 | right; all ones: free */
     int32_t rank;
     mhf_token id;
-} mhf_merge;
+} mhf_ranked_merge;
 
 typedef struct mhf_bpe {
     const mhf_pieces *vocab; /* the first n are this model's */
     int32_t n;
-    mhf_merge *merges; /* [n_merges] slots, a power of two */
+    mhf_ranked_merge *merges; /* [n_merges] slots, a power of two */
     int64_t n_merges;
     int shift;         /* 64 - log2(n_merges) */
     uint16_t *page_of; /* [0x1100] code point >> 8 -> page; page 0 is empty */
@@ -69,7 +69,8 @@ static inline mhf_token mhf_bpe_char(const mhf_bpe *bpe, uint32_t c)
     return bpe->pages[(size_t)bpe->page_of[c >> 8] * 256 + (c & 255)];
 }
 
-static inline const mhf_merge *mhf_bpe_find(const mhf_bpe *bpe, mhf_token left, mhf_token right)
+static inline const mhf_ranked_merge *mhf_bpe_find(const mhf_bpe *bpe, mhf_token left,
+                                                   mhf_token right)
 {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     uint64_t i = pair * 0x9E3779B97F4A7C15u >> bpe->shift, mask = (uint64_t)bpe->n_merges - 1;

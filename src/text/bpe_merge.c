@@ -10,7 +10,7 @@ enum { SHORT = 24 };
 static void look_up(const mhf_bpe *bpe, const mhf_symbol *symbols, int64_t i, int32_t *rank,
                     mhf_token *into)
 {
-    const mhf_merge *merge = mhf_bpe_find(bpe, symbols[i].id, symbols[i + 1].id);
+    const mhf_ranked_merge *merge = mhf_bpe_find(bpe, symbols[i].id, symbols[i + 1].id);
     rank[i] = merge ? merge->rank : INT32_MAX;
     into[i] = merge ? merge->id : -1;
 }
@@ -73,7 +73,7 @@ static void sift_down(mhf_heap_entry *heap, int64_t n, int64_t i)
 
 static mhf_status push(const mhf_bpe *bpe, mhf_bpe_scratch *scratch, int32_t at)
 {
-    const mhf_merge *merge =
+    const mhf_ranked_merge *merge =
         mhf_bpe_find(bpe, scratch->work[at].id, scratch->work[scratch->next[at]].id);
     if (!merge)
         return MHF_OK;
@@ -106,7 +106,7 @@ static mhf_status join(const mhf_bpe *bpe, mhf_bpe_scratch *scratch, mhf_heap_en
     int32_t at = (int32_t)(uint32_t)top.key, right = next[at];
     if (symbols[at].id < 0 || right < 0)
         return MHF_OK;
-    const mhf_merge *merge = mhf_bpe_find(bpe, symbols[at].id, symbols[right].id);
+    const mhf_ranked_merge *merge = mhf_bpe_find(bpe, symbols[at].id, symbols[right].id);
     if (!merge || merge->id != top.id)
         return MHF_OK;
     symbols[at].id = top.id;

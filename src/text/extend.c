@@ -141,9 +141,10 @@ static mhf_status walk_merges(extension *e, walk *w, const mhf_pieces *learned,
 }
 
 /* Characters that no merge brought in, where the merges don't suffice. */
-static mhf_status walk_alphabet(extension *e, walk *w, const mhf_pieces *learned, int32_t n_start)
+static mhf_status walk_alphabet(extension *e, walk *w, const mhf_pieces *learned, int32_t n_old,
+                                int32_t n_start)
 {
-    for (mhf_token id = 0; id < n_start && w->counter < e->per_text; id++) {
+    for (mhf_token id = n_old; id < n_start && w->counter < e->per_text; id++) {
         size_t n;
         const char *piece = mhf_pieces_get(learned, id, &n);
         mhf_token added;
@@ -152,72 +153,93 @@ static mhf_status walk_alphabet(extension *e, walk *w, const mhf_pieces *learned
     return MHF_OK;
 }
 
-/* Learn and walk; under the exact rule learn more until there is enough. */
-static mhf_status learn(extension *e, walk *w, mhf_tokenizer_trainer *trainer, int64_t size,
-                        const char *path)
+/* Go on with the text where the old merges end, so that every new merge can come to its turn. */
+static mhf_status learn_exactly(extension *e, walk *w, mhf_tokenizer_trainer *trainer,
+                                const char *path)
 {
-    bool exhausted = false;
-    do {
-        mhf_pieces learned = {0};
-        mhf_merge_list merges = {0};
-        int32_t n_start = 0;
-        int32_t limit = size < INT32_MAX ? (int32_t)size : INT32_MAX;
-        mhf_status status =
-            mhf_tokenizer_trainer_learn(trainer, limit, &learned, &n_start, &merges);
-        if (status == MHF_OK)
-            status = walk_merges(e, w, &learned, &merges);
-        exhausted = learned.n < limit;
-        if (status == MHF_OK && exhausted && e->rule == MHF_EXTEND_EXACT)
-            status = walk_alphabet(e, w, &learned, n_start);
-        mhf_pieces_free(&learned);
-        mhf_merge_list_free(&merges);
-        MHF_TRY(status);
-        size *= 2;
-    } while (e->rule == MHF_EXTEND_EXACT && w->counter < e->per_text && !exhausted);
-    if (e->rule == MHF_EXTEND_EXACT && w->counter < e->per_text)
-        return mhf_fail(MHF_E_DATA, "%s: gives %" PRId32 " new tokens, %" PRId32 " were asked for",
-                        path, w->counter, e->per_text);
-    return MHF_OK;
+    mhf_pieces learned = {0};
+    mhf_merge_list merges = {0};
+    int32_t n_old = e->pieces.n, n_start = 0;
+    mhf_status status =
+        mhf_tokenizer_trainer_continue(trainer, e->per_text, &learned, &n_start, &merges);
+    if (status == MHF_OK)
+        status = walk_merges(e, w, &learned, &merges);
+    if (status == MHF_OK)
+        status = walk_alphabet(e, w, &learned, n_old, n_start);
+    if (status == MHF_OK && w->counter < e->per_text)
+        status =
+            mhf_fail(MHF_E_DATA, "%s: gives %" PRId32 " new tokens, %" PRId32 " were asked for",
+                     path, w->counter, e->per_text);
+    mhf_pieces_free(&learned);
+    mhf_merge_list_free(&merges);
+    return status;
 }
 
-/* The text's merges come first, in the order in which they were learned; the others follow. */
-static mhf_status put_in_front(extension *e, walk *w)
+/* The published procedure: a tokenizer of the text's own, as large as `size`. */
+static mhf_status learn_anew(extension *e, walk *w, mhf_tokenizer_trainer *trainer, int64_t size)
 {
-    mhf_pair_map front = {0};
+    mhf_pieces learned = {0};
+    mhf_merge_list merges = {0};
+    int32_t n_start = 0;
+    int32_t limit = size < INT32_MAX ? (int32_t)size : INT32_MAX;
+    mhf_status status = mhf_tokenizer_trainer_learn(trainer, limit, &learned, &n_start, &merges);
+    if (status == MHF_OK)
+        status = walk_merges(e, w, &learned, &merges);
+    mhf_pieces_free(&learned);
+    mhf_merge_list_free(&merges);
+    return status;
+}
+
+/* Append to `list` the merges of `more` that it lacks. */
+static mhf_status append_merges(mhf_merge_list *list, const mhf_merge_list *more)
+{
+    mhf_pair_map present = {0};
     mhf_status status = MHF_OK;
-    int64_t *value, n = w->merges.n;
-    for (int64_t i = 0; i < n && status == MHF_OK; i++) {
-        mhf_merge m = w->merges.merges[i];
-        status = mhf_pair_map_at(&front, mhf_pair_of(m.left, m.right), &value);
+    int64_t *value;
+    for (int64_t i = 0; i < list->n && status == MHF_OK; i++) {
+        mhf_merge m = list->merges[i];
+        status = mhf_pair_map_at(&present, mhf_pair_of(m.left, m.right), &value);
         if (status == MHF_OK)
             *value = 1;
     }
-    for (int64_t i = 0; i < e->merges.n && status == MHF_OK; i++) {
-        mhf_merge m = e->merges.merges[i];
-        if (mhf_pair_map_get(&front, mhf_pair_of(m.left, m.right)) == 0)
-            status = mhf_merge_list_add(&w->merges, m.left, m.right);
+    for (int64_t i = 0; i < more->n && status == MHF_OK; i++) {
+        mhf_merge m = more->merges[i];
+        if (mhf_pair_map_get(&present, mhf_pair_of(m.left, m.right)) == 0)
+            status = mhf_merge_list_add(list, m.left, m.right);
     }
-    mhf_pair_map_free(&front);
-    mhf_merge_list rest = e->merges;
-    e->merges = w->merges;
-    w->merges = rest;
+    mhf_pair_map_free(&present);
     return status;
+}
+
+/* The published procedure puts a text's merges before the others; behind them they leave old texts
+ * in their old tokens but for what the new merges join. */
+static mhf_status join_merges(extension *e, walk *w)
+{
+    if (e->rule == MHF_EXTEND_EXACT)
+        return append_merges(&e->merges, &w->merges);
+    MHF_TRY(append_merges(&w->merges, &e->merges));
+    mhf_merge_list joined = w->merges;
+    w->merges = e->merges;
+    e->merges = joined;
+    return MHF_OK;
 }
 
 static mhf_status add_text(extension *e, const char *path, int32_t k)
 {
     walk w = {.first = e->pieces.n};
     mhf_tokenizer_trainer *trainer = NULL;
-    int64_t size = (int64_t)mhf_tokenizer_base_size(e->tokenizer) + (int64_t)(k + 1) * e->per_text +
-                   500; /* the published procedure's */
     mhf_tokenizer_training options = {.like = e->tokenizer, .vocab_size = 1};
     mhf_status status = mhf_tokenizer_trainer_new(&options, &trainer);
     if (status == MHF_OK)
         status = mhf_tokenizer_trainer_add_file(trainer, path);
+    if (status == MHF_OK && e->rule == MHF_EXTEND_EXACT)
+        status = learn_exactly(e, &w, trainer, path);
+    else if (status == MHF_OK)
+        status = learn_anew(e, &w, trainer,
+                            (int64_t)mhf_tokenizer_base_size(e->tokenizer) +
+                                (int64_t)(k + 1) * e->per_text + 500);
     if (status == MHF_OK)
-        status = learn(e, &w, trainer, size, path);
-    if (status == MHF_OK)
-        status = put_in_front(e, &w);
+        status = join_merges(e, &w);
     if (status == MHF_OK)
         mhf_log(MHF_LOG_INFO, "%s: %" PRId32 " new tokens", path, e->pieces.n - w.first);
     mhf_tokenizer_trainer_free(trainer);
@@ -301,16 +323,15 @@ static mhf_status print(extension *e, json_t *root, mhf_buf *json)
     return mhf_tokenizer_print(root, json);
 }
 
-mhf_status mhf_tokenizer_extend(const mhf_tokenizer *tokenizer, const char *const *paths,
-                                int32_t n_paths, int32_t per_text, mhf_extend_rule rule,
-                                mhf_buf *json, mhf_buf *config)
+/* Extend by the texts, all with regard to the same old tokenizer. */
+static mhf_status extend_by(const mhf_tokenizer *tokenizer, const char *const *paths,
+                            int32_t n_paths, int32_t per_text, mhf_extend_rule rule, mhf_buf *json,
+                            mhf_buf *config)
 {
     extension e = {.tokenizer = tokenizer, .rule = rule, .per_text = per_text};
     mhf_tokenizer_form form = {0}; /* for the configuration's text */
     mhf_buf_clear(json);
     mhf_buf_clear(config);
-    if (per_text < 1)
-        return mhf_fail(MHF_E_USAGE, "%" PRId32 " new tokens a text, expected 1 or more", per_text);
     mhf_status status = mhf_tokenizer_form_like(tokenizer, &form);
     if (status == MHF_OK)
         status = take_pieces(&e);
@@ -326,5 +347,27 @@ mhf_status mhf_tokenizer_extend(const mhf_tokenizer *tokenizer, const char *cons
     mhf_pieces_free(&e.pieces);
     mhf_merge_list_free(&e.merges);
     free(e.numbers);
+    return status;
+}
+
+mhf_status mhf_tokenizer_extend(const mhf_tokenizer *tokenizer, const char *const *paths,
+                                int32_t n_paths, int32_t per_text, mhf_extend_rule rule,
+                                mhf_buf *json, mhf_buf *config)
+{
+    if (per_text < 1)
+        return mhf_fail(MHF_E_USAGE, "%" PRId32 " new tokens a text, expected 1 or more", per_text);
+    if (rule == MHF_EXTEND_REFERENCE)
+        return extend_by(tokenizer, paths, n_paths, per_text, rule, json, config);
+    mhf_tokenizer *longer = NULL; /* by the texts so far */
+    mhf_status status = MHF_OK;
+    for (int32_t k = 0; k < n_paths && status == MHF_OK; k++) {
+        status = extend_by(longer ? longer : tokenizer, &paths[k], 1, per_text, rule, json, config);
+        mhf_tokenizer_free(longer);
+        longer = NULL;
+        if (status == MHF_OK && k + 1 < n_paths)
+            status = mhf_tokenizer_parse(json->data, json->n, config->data, config->n, source_name,
+                                         NULL, &longer);
+    }
+    mhf_tokenizer_free(longer);
     return status;
 }

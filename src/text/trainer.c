@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenizer.h"
 #include "trainer.h"
 #include "trainer_form.h"
 #include "words.h"
@@ -196,11 +197,10 @@ static void mark_characters(const mhf_word_table *words, bool *seen)
     }
 }
 
-/* Special tokens, then the alphabet in code-point order. */
-static mhf_status start_vocabulary(const mhf_tokenizer_trainer *trainer, mhf_pieces *pieces)
+/* Add the alphabet in code-point order. */
+static mhf_status add_alphabet(const mhf_tokenizer_trainer *trainer, mhf_pieces *pieces)
 {
     bool *seen;
-    MHF_TRY(mhf_tokenizer_form_start(&trainer->form, pieces));
     MHF_TRY(mhf_new(&seen, MAX_CODE_POINT + 1, sizeof *seen, "an alphabet"));
     if (trainer->form.byte_level)
         mark_byte_characters(seen);
@@ -221,9 +221,35 @@ mhf_status mhf_tokenizer_trainer_learn(mhf_tokenizer_trainer *trainer, int32_t v
 {
     MHF_TRY(count_batch(trainer));
     MHF_TRY(join_tables(trainer));
-    MHF_TRY(start_vocabulary(trainer, pieces));
+    MHF_TRY(mhf_tokenizer_form_start(&trainer->form, pieces));
+    MHF_TRY(add_alphabet(trainer, pieces));
     *n_start = pieces->n;
-    return mhf_merges_learn(&trainer->tables[0], vocab_size, pieces, merges);
+    return mhf_merges_learn(&trainer->tables[0], NULL, vocab_size, pieces, merges);
+}
+
+static mhf_status copy_vocabulary(const mhf_tokenizer *tokenizer, mhf_pieces *pieces)
+{
+    for (mhf_token id = 0; id < mhf_tokenizer_size(tokenizer); id++) {
+        size_t n = 0;
+        const char *piece = mhf_tokenizer_piece(tokenizer, id, &n);
+        mhf_token added;
+        MHF_TRY(mhf_pieces_add(pieces, piece ? piece : "", n, &added));
+    }
+    return MHF_OK;
+}
+
+mhf_status mhf_tokenizer_trainer_continue(mhf_tokenizer_trainer *trainer, int32_t n_new,
+                                          mhf_pieces *pieces, int32_t *n_start,
+                                          mhf_merge_list *merges)
+{
+    MHF_TRY(count_batch(trainer));
+    MHF_TRY(join_tables(trainer));
+    MHF_TRY(copy_vocabulary(trainer->splitter, pieces));
+    MHF_TRY(add_alphabet(trainer, pieces));
+    *n_start = pieces->n;
+    int32_t vocab_size = n_new < INT32_MAX - pieces->n ? pieces->n + n_new : INT32_MAX;
+    return mhf_merges_learn(&trainer->tables[0], &trainer->splitter->bpe, vocab_size, pieces,
+                            merges);
 }
 
 static mhf_status check_size(const mhf_tokenizer_trainer *trainer, int32_t n_start, int32_t n)

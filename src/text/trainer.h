@@ -11,5 +11,11 @@
 mhf_status mhf_tokenizer_trainer_learn(mhf_tokenizer_trainer *trainer, int32_t vocab_size,
                                        mhf_pieces *pieces, int32_t *n_start,
                                        mhf_merge_list *merges);
+/** Go on where the tokenizer to be like ends: its tokens keep their ids, characters that it lacks
+ * follow, and merges are learned from words as its own merges leave them.
+ * n_new  merges' tokens to add, fewer where no pair is left. */
+mhf_status mhf_tokenizer_trainer_continue(mhf_tokenizer_trainer *trainer, int32_t n_new,
+                                          mhf_pieces *pieces, int32_t *n_start,
+                                          mhf_merge_list *merges);
 
 #endif

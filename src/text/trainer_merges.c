@@ -45,6 +45,31 @@ static mhf_status split_word(const char *word, size_t n, const mhf_pieces *piece
     return MHF_OK;
 }
 
+/* What the merges of `model` leave of a word's symbols. */
+static mhf_status merge_word(const mhf_bpe *model, mhf_bpe_scratch *scratch, mhf_token *symbols,
+                             int64_t *n)
+{
+    MHF_TRY(mhf_grow(&scratch->work, &scratch->work_capacity, *n, sizeof *scratch->work, "a word"));
+    for (int64_t i = 0; i < *n; i++)
+        scratch->work[i] = (mhf_symbol){.id = symbols[i]};
+    scratch->n_work = *n;
+    MHF_TRY(mhf_bpe_merge(model, scratch));
+    for (int64_t i = 0; i < scratch->n_work; i++)
+        symbols[i] = scratch->work[i].id;
+    *n = scratch->n_work;
+    return MHF_OK;
+}
+
+static mhf_status merge_words(learner *l, const mhf_bpe *model)
+{
+    mhf_bpe_scratch scratch = {0};
+    mhf_status status = MHF_OK;
+    for (int64_t w = 0; w < l->n_words && status == MHF_OK; w++)
+        status = merge_word(model, &scratch, l->symbols + l->words[w].begin, &l->words[w].n);
+    mhf_bpe_scratch_free(&scratch);
+    return status;
+}
+
 static mhf_status split_words(learner *l, const mhf_word_table *table, const mhf_pieces *pieces)
 {
     l->n_words = table->n;
@@ -224,11 +249,13 @@ static mhf_status drop_repeats(mhf_merge_list *list)
     return status;
 }
 
-mhf_status mhf_merges_learn(const mhf_word_table *words, int32_t vocab_size, mhf_pieces *pieces,
-                            mhf_merge_list *out)
+mhf_status mhf_merges_learn(const mhf_word_table *words, const mhf_bpe *model, int32_t vocab_size,
+                            mhf_pieces *pieces, mhf_merge_list *out)
 {
     learner l = {0};
     mhf_status status = split_words(&l, words, pieces);
+    if (status == MHF_OK && model)
+        status = merge_words(&l, model);
     if (status == MHF_OK)
         status = count_pairs(&l);
     if (status == MHF_OK)

@@ -137,6 +137,59 @@ static void test_extend_reference(void)
     check_extended("tokenizers/bytelevel", 48, "bpe_train/expanded-bytelevel/tokenizer.json");
 }
 
+/* Tokens of the lines of a text; each is marked in `seen` unless that is NULL. */
+static int64_t count_tokens(const mhf_tokenizer *tokenizer, const char *path, bool *seen)
+{
+    mhf_corpus *corpus;
+    mhf_encoding encoding = {0};
+    int64_t total = 0;
+    CHECK_OK(mhf_corpus_open(path, &corpus));
+    for (bool end = false; !end;) {
+        const char *text;
+        size_t n;
+        CHECK_OK(mhf_corpus_next_line(corpus, &text, &n, &end));
+        if (end)
+            break;
+        CHECK_OK(mhf_tokenizer_encode(tokenizer, text, n, MHF_ENCODE_PLAIN, &encoding));
+        total += encoding.n;
+        for (int64_t i = 0; i < encoding.n && seen; i++)
+            seen[encoding.ids[i]] = true;
+    }
+    mhf_corpus_close(corpus);
+    mhf_encoding_free(&encoding);
+    return total;
+}
+
+/* Is the token part of a longer one that is new? */
+static bool is_inside(const mhf_tokenizer *tokenizer, mhf_token id, mhf_token first_new)
+{
+    size_t n, n_other;
+    const char *piece = mhf_tokenizer_piece(tokenizer, id, &n);
+    for (mhf_token other = first_new; other < mhf_tokenizer_size(tokenizer); other++) {
+        const char *whole = mhf_tokenizer_piece(tokenizer, other, &n_other);
+        if (n_other > n && memmem(whole, n_other, piece, n))
+            return true;
+    }
+    return false;
+}
+
+/* What extension is for: its texts become shorter, others don't become longer, and every new token
+ * is met in a text but for those that only served to make longer ones. */
+static void check_extension_serves(const mhf_tokenizer *old, const mhf_tokenizer *new,
+                                   const char *const *paths, int32_t n_paths)
+{
+    bool *seen = calloc((size_t)mhf_tokenizer_size(new), sizeof *seen);
+    for (int32_t k = 0; k < n_paths; k++) {
+        int64_t before = count_tokens(old, paths[k], NULL);
+        CU_ASSERT_TRUE(count_tokens(new, paths[k], seen) < before);
+    }
+    for (mhf_token id = mhf_tokenizer_size(old); id < mhf_tokenizer_size(new); id++)
+        CU_ASSERT_TRUE(seen[id] || is_inside(new, id, mhf_tokenizer_size(old)));
+    const char *other = golden("bpe_train/corpus.txt");
+    CU_ASSERT_TRUE(!other || count_tokens(new, other, NULL) <= count_tokens(old, other, NULL));
+    free(seen);
+}
+
 static void check_extended_exactly(const char *folder, int32_t per_text)
 {
     const char *paths[3], *source = golden(folder);
@@ -160,6 +213,7 @@ static void check_extended_exactly(const char *folder, int32_t per_text)
             const char *b = mhf_tokenizer_piece(new, id, &n_new);
             CU_ASSERT_TRUE(n_old == n_new && memcmp(a, b, n_old) == 0);
         }
+        check_extension_serves(old, new, paths, n);
         mhf_tokenizer_free(new);
     }
     CU_ASSERT_EQUAL(
