@@ -203,8 +203,8 @@ mhf_status mhf_source_read(mhf_source *source, mhf_tensor_kind kind, const mhf_p
         return mhf_fail(MHF_E_DATA, "%s: has no optimizer state", source->info.path);
     else
         MHF_TRY(mhf_folder_read(source, param, first, count, out));
-    return mhf_check_finite(MHF_E_NONFINITE, source->info.path, mhf_tensor_group(kind), param,
-                            first, count, out);
+    return mhf_check_finite(MHF_E_DATA, source->info.path, mhf_tensor_group(kind), param, first,
+                            count, out);
 }
 
 mhf_status mhf_source_verify(mhf_source *source)

@@ -128,8 +128,8 @@ init: poisoned
 data: {train: tokens.h5, block: 32}
 train: {steps: 5, batch: 4, micro_batch: 2, warmup: 0}
 CONFIG
-expect_refused 5 "^error: (rank 1: )?poisoned: .*model.layers.1.mlp.up_proj.weight" train 1 1 poisoned-1x1 poisoned.yaml
-expect_refused 5 "^error: (rank 1: )?poisoned: .*model.layers.1.mlp.up_proj.weight" \
+expect_refused 3 "^error: (rank 1: )?poisoned: .*model.layers.1.mlp.up_proj.weight" train 1 1 poisoned-1x1 poisoned.yaml
+expect_refused 3 "^error: (rank 1: )?poisoned: .*model.layers.1.mlp.up_proj.weight" \
     train 2 2 poisoned-2x1 poisoned.yaml
 ls poisoned-*/checkpoints/*.h5 >/dev/null 2>&1 && fail "a checkpoint of a poisoned model"
 finish

@@ -363,7 +363,7 @@ static void test_wrong_tensors(void)
             continue;
         }
         CHECK_OK(mhf_source_open(in_folder("hf"), &source));
-        CHECK_REFUSED(mhf_source_read(source, MHF_PARAMETER, norm, 0, 4, found), MHF_E_NONFINITE,
+        CHECK_REFUSED(mhf_source_read(source, MHF_PARAMETER, norm, 0, 4, found), MHF_E_DATA,
                       norm->name);
         mhf_source_close(source);
     }
