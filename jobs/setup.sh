@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: ISC
 # Install from Debian what mhf needs and the machine lacks. Quick when nothing is missing.
 # As root, or with sudo; without either it names the missing packages and exits 2.
+# usage: setup.sh [--full]
+#   --full  also what the long test sets need: clang with libFuzzer, Python's virtual environments
 set -euo pipefail
 
 build="build-essential cmake ninja-build pkg-config"
@@ -9,6 +11,11 @@ libraries="libopenmpi-dev openmpi-bin libhdf5-openmpi-dev hdf5-tools libblis-ope
     libjansson-dev libyaml-dev libpcre2-dev libutf8proc-dev libgsl-dev librandom123-dev
     libxxhash-dev libzstd-dev zlib1g-dev"
 tests="libcunit1-dev zstd"
+case ${1:-} in
+    '') ;;
+    --full) tests+=" clang libomp-dev python3-venv" ;;
+    *) sed -n '5,6s/^# //p' "$0" >&2; exit 2 ;;
+esac
 analysis="python3 python3-pip python3-numpy python3-scipy python3-h5py python3-matplotlib"
 
 started=$SECONDS

@@ -11,10 +11,11 @@ cd "$(dirname "$0")/.."
 
 preset=release
 exclude='full|slurm|fuzz|lmeval'
+setup=()
 pattern=.
 while [ $# -gt 0 ]; do
     case $1 in
-        --full) exclude='^$' ;;
+        --full) exclude='^$' setup=(--full) ;;
         --sanitize) preset=sanitize ;;
         -R) pattern=${2:?-R needs a pattern}; shift ;;
         *) sed -n '4,8s/^# //p' "$0" >&2; exit 2 ;;
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-bash jobs/setup.sh
+bash jobs/setup.sh "${setup[@]}"
 started=$SECONDS
 failed=0
 
