@@ -140,9 +140,14 @@ size_t mhf_utf8_valid(const char *text, size_t n);
 
 /** Read a whole file ("-" is stdin), at most `limit` bytes (MHF_E_DATA when longer). */
 mhf_status mhf_file_read(const char *path, size_t limit, mhf_buf *out);
-/** Write bytes so that `path` is the old file or the whole new one ("-" is stdout). */
+/** Write bytes so that `path` is the old file or the whole new one. "-" is stdout; a device or a
+ * pipe is written to as it is. */
 mhf_status mhf_file_write(const char *path, const void *bytes, size_t n);
-/** out = the temporary name beside `path` to write to before mhf_file_publish. */
+/** Could mhf_file_write do its work? Asked before long work; writes nothing. Errors: MHF_E_IO, for
+ * a folder that is missing or can't be written to, or a path that is a folder itself. */
+mhf_status mhf_file_check_writable(const char *path);
+/** out = the temporary name beside `path` to write to before mhf_file_publish. Errors: MHF_E_IO
+ * where `path` is a folder, a device or a pipe: a rename would put a file in its place. */
 mhf_status mhf_file_temporary(const char *path, mhf_buf *out);
 /** Sync `temporary`, rename it to `path`, sync the folder. */
 mhf_status mhf_file_publish(const char *temporary, const char *path);

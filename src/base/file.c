@@ -86,18 +86,50 @@ static mhf_status write_all(int fd, const char *path, const char *bytes, size_t 
     return MHF_OK;
 }
 
+/* Is something at the path that is neither a file nor a folder? */
+static bool is_stream(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 mhf_status mhf_file_temporary(const char *path, mhf_buf *out)
 {
+    if (mhf_dir_exists(path))
+        return mhf_fail(MHF_E_IO, "%s: is a folder, expected the name of a file", path);
+    if (is_stream(path))
+        return mhf_fail(MHF_E_IO, "%s: is a device or a pipe, expected the name of a file", path);
     mhf_buf_clear(out);
     return mhf_buf_printf(out, "%s.tmp", path);
+}
+
+static mhf_status folder_of(const char *path, mhf_buf *out)
+{
+    const char *slash = strrchr(path, '/');
+    mhf_buf_clear(out);
+    return slash ? mhf_buf_add(out, path, (size_t)(slash - path) + 1) : mhf_buf_add_text(out, ".");
+}
+
+mhf_status mhf_file_check_writable(const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return MHF_OK;
+    if (is_stream(path))
+        return access(path, W_OK) == 0 ? MHF_OK : mhf_fail_io(path, "can't write");
+    mhf_buf name = {0};
+    mhf_status status = mhf_file_temporary(path, &name);
+    if (status == MHF_OK)
+        status = folder_of(path, &name);
+    if (status == MHF_OK && access(name.data, W_OK | X_OK) != 0)
+        status = mhf_fail_io(path, "can't create");
+    mhf_buf_free(&name);
+    return status;
 }
 
 static mhf_status sync_folder_of(const char *path)
 {
     mhf_buf folder = {0};
-    const char *slash = strrchr(path, '/');
-    mhf_status status = slash ? mhf_buf_add(&folder, path, (size_t)(slash - path) + 1)
-                              : mhf_buf_add_text(&folder, ".");
+    mhf_status status = folder_of(path, &folder);
     if (status == MHF_OK) {
         int fd = open(folder.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
@@ -129,12 +161,25 @@ mhf_status mhf_file_publish(const char *temporary, const char *path)
     return sync_folder_of(path);
 }
 
+static mhf_status write_stream(const char *path, const void *bytes, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return mhf_fail_io(path, "can't open");
+    mhf_status status = write_all(fd, path, bytes, n);
+    if (close(fd) != 0 && status == MHF_OK)
+        status = mhf_fail_io(path, "can't close");
+    return status;
+}
+
 mhf_status mhf_file_write(const char *path, const void *bytes, size_t n)
 {
     if (strcmp(path, "-") == 0) {
         fflush(stdout);
         return write_all(STDOUT_FILENO, "standard output", bytes, n);
     }
+    if (is_stream(path))
+        return write_stream(path, bytes, n);
     mhf_buf temporary = {0};
     mhf_status status = mhf_file_temporary(path, &temporary);
     int fd = -1;

@@ -16,18 +16,30 @@ void mhf_progress_start(mhf_progress *progress, const char *what, const char *un
                                .terminal = isatty(STDERR_FILENO) == 1};
 }
 
+/* Never an exponent: 1228800, 41.5, 0.25. */
+static const char *amount(double x, char out[32])
+{
+    if (x >= 1000)
+        snprintf(out, 32, "%.0f", x);
+    else
+        snprintf(out, 32, "%.4g", x);
+    return out;
+}
+
 static void print_line(const mhf_progress *progress, double done, const char *note, double now)
 {
     double elapsed = now - progress->started;
     double rate = elapsed > 0 ? (done - progress->first) / elapsed : 0;
-    char line[256];
-    int n = snprintf(line, sizeof line, "%s: %.6g", progress->what, done);
+    char line[256], number[32];
+    int n = snprintf(line, sizeof line, "%s: %s", progress->what, amount(done, number));
     if (progress->total > 0)
-        n += snprintf(line + n, sizeof line - (size_t)n, " of %.6g %s (%.0f %%)", progress->total,
-                      progress->unit, 100.0 * done / progress->total);
+        n += snprintf(line + n, sizeof line - (size_t)n, " of %s %s (%.0f %%)",
+                      amount(progress->total, number), progress->unit,
+                      100.0 * done / progress->total);
     else
         n += snprintf(line + n, sizeof line - (size_t)n, " %s", progress->unit);
-    n += snprintf(line + n, sizeof line - (size_t)n, ", %.4g %s/s", rate, progress->unit);
+    n += snprintf(line + n, sizeof line - (size_t)n, ", %s %s/s", amount(rate, number),
+                  progress->unit);
     if (progress->total > done && rate > 0)
         n += snprintf(line + n, sizeof line - (size_t)n, ", %.0f s left",
                       (progress->total - done) / rate);
