@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "bench.h"
 
-#include <mpi.h>
-#include <stdlib.h>
-
 #include "cmd.h"
 #include "mhf/tensor.h"
 #include "set_list.h"
@@ -12,7 +9,6 @@ enum { KEY_SET = 0x100, KEY_TOKENS, KEY_JSON };
 
 typedef struct arguments {
     mhf_common common;
-    const char *config;
     set_list set;
     int64_t tokens;
     bool json;
@@ -24,45 +20,42 @@ static const struct argp_option options[] = {
     {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
     {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    arguments *a = state->input;
-    char *end;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    arguments *a = into;
+    switch (option->key) {
     case KEY_SET:
-        return set_list_add(&a->set, value);
+        option->status = set_list_add(&a->set, option->value);
+        break;
     case KEY_TOKENS:
-        a->tokens = strtol(value, &end, 10);
-        if (*end != 0 || a->tokens < 2 || a->tokens > 1 << 24)
-            argp_error(state, "--tokens is '%s', expected 2 to 16777216", value);
-        return 0;
+        a->tokens = mhf_option_int(option, 2, 1 << 24);
+        break;
     case KEY_JSON:
         a->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (a->config)
-            argp_error(state, "expected one CONFIG.yaml, found '%s' too", value);
-        a->config = value;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        break;
     }
 }
 
+static const mhf_command command = {
+    .name = "mhf bench",
+    .operands = "[CONFIG.yaml]",
+    .about = "Rates of this machine's products and of a training step on one rank, with random "
+             "tokens and weights.",
+    .options = options,
+    .take = take};
+
 /* Without a file: the published 100M row with H 4, B 16384. */
-static mhf_status load_config(arguments *a, mhf_run_config *config)
+static mhf_status load_config(const arguments *a, mhf_run_config *config)
 {
+    const char *file = a->common.n_operands > 0 ? a->common.operands[0] : NULL;
     set_list set = {0};
-    int error = a->config ? 0 : set_list_add(&set, "model.preset=100m");
-    error |= set_list_add(&set, "data.block=512");
-    for (int32_t i = 0; i < a->set.n; i++)
-        error |= set_list_add(&set, a->set.items[i]);
-    mhf_status status = error ? mhf_fail(MHF_E_NOMEM, "no memory for the options")
-                              : mhf_run_config_load(a->config, set.items + (a->config ? 1 : 0),
-                                                    set.n - (a->config ? 1 : 0), config);
+    mhf_status status = file ? MHF_OK : set_list_add(&set, "model.preset=100m");
+    if (status == MHF_OK && !file)
+        status = set_list_add(&set, "data.block=512");
+    for (int32_t i = 0; status == MHF_OK && i < a->set.n; i++)
+        status = set_list_add(&set, a->set.items[i]);
+    if (status == MHF_OK)
+        status = mhf_run_config_load(file, set.items, set.n, config);
     set_list_free(&set);
     if (status == MHF_OK && config->model.vocab_size == 0)
         config->model.vocab_size = 32768;
@@ -149,23 +142,12 @@ static mhf_status measure(arguments *a, mhf_run_config *config)
 
 mhf_status mhf_cmd_bench(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-    static const struct argp argp = {
-        options,
-        parse_option,
-        "[CONFIG.yaml]",
-        "Rates of this machine's products and of a training step on one "
-        "rank, with random tokens and weights.",
-        children,
-        NULL,
-        NULL};
     arguments a = {.tokens = 2048};
     mhf_run_config config = {0};
-    int ranks;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MHF_TRY(mhf_command_parse(&argp, "mhf bench", argc, argv, &a, &a.common));
-    if (ranks > 1)
-        return mhf_fail(MHF_E_GRID, "mhf bench measures one rank, and there are %d", ranks);
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    if (a.common.n_ranks > 1)
+        return mhf_fail(MHF_E_GRID, "mhf bench measures one rank, and there are %d",
+                        a.common.n_ranks);
     mhf_status status = mhf_command_engine(&a.common, NULL);
     if (status == MHF_OK)
         status = load_config(&a, &config);

@@ -7,27 +7,10 @@
 #ifndef MHF_CMD_H
 #define MHF_CMD_H
 
-#include <argp.h>
-
 #include "mhf/base.h"
 #include "mhf/text.h"
+#include "options.h"
 
-/* --quiet, --log-level, --threads, --engine */
-typedef struct mhf_common {
-    mhf_log_level log_level;
-    int threads;        /* 0: as OMP_NUM_THREADS or the rank's share of the cores says */
-    const char *engine; /* NULL: not given */
-} mhf_common;
-
-/** Child parser of every subcommand's argp; its input is the mhf_common:
- *      static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1},
- * {0}}; case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; */
-extern const struct argp mhf_common_argp;
-
-/** Parse on every rank; after help or a usage error all leave, as argp does, and rank 0 alone
- * prints. Starts the log with common's level. `name` is "mhf corpus". */
-mhf_status mhf_command_parse(const struct argp *argp, const char *name, int argc, char **argv,
-                             void *input, const mhf_common *common);
 /** Rank 0 chooses the GEMM engine, every rank takes its choice. Collective. `stored`: the string of
  * a checkpoint to use when none is given on the command line, or NULL. */
 mhf_status mhf_command_engine(const mhf_common *common, const char *stored);
@@ -39,6 +22,8 @@ mhf_status mhf_command_tokenizer(const char *path, const mhf_special_names *name
                                  mhf_tokenizer **out);
 /** Write text to stdout on rank 0 (MHF_E_IO when that fails). */
 mhf_status mhf_command_print(const mhf_buf *text);
+/** A text that can't be opened (MHF_E_IO) is better known before the hours that the others take. */
+mhf_status mhf_command_check_readable(char *const *paths, int n);
 
 /* argv[0] is the last word of the command ("corpus"). */
 mhf_status mhf_cmd_tokenizer(int argc, char **argv);

@@ -5,10 +5,8 @@
 #include "cmd.h"
 
 #include <inttypes.h>
-#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "corpus_batch.h"
 #include "mhf/parallel.h"
@@ -19,77 +17,45 @@ enum { BATCH_BYTES = 2 << 20, BATCH_DOCUMENTS = 1 << 14 };
 
 typedef struct arguments {
     mhf_common common;
-    mhf_special_names names;
     const char *output;
     double holdout;
-    char **operands; /* TOKENIZER TEXT... */
-    int n_operands;
 } arguments;
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-enum { KEY_HOLDOUT = 0x2000, KEY_BOS, KEY_EOS, KEY_PAD };
+enum { KEY_HOLDOUT = 0x100 };
 
 static const struct argp_option options[] = {
     {"output", 'o', "TOKENS.h5", 0, "The token store to write (required)", 0},
     {"holdout", KEY_HOLDOUT, "FRACTION", 0,
      "Part of the documents to keep out, by their hash, in TOKENS.holdout.h5", 0},
-    {"bos", KEY_BOS, "TOKEN", 0, "Token that begins a text", 0},
-    {"eos", KEY_EOS, "TOKEN", 0, "Token that ends a text", 0},
-    {"pad", KEY_PAD, "TOKEN", 0, "Token that fills up", 0},
     {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    arguments *a = into;
+    switch (option->key) {
     case 'o':
-        a->output = value;
-        return 0;
-    case KEY_HOLDOUT: {
-        char *end;
-        a->holdout = strtod(value, &end);
-        if (*value == 0 || *end != 0 || !(a->holdout >= 0 && a->holdout < 1))
-            argp_error(state, "--holdout is '%s', expected 0 or more, below 1", value);
-        return 0;
-    }
-    case KEY_BOS:
-        a->names.bos = value;
-        return 0;
-    case KEY_EOS:
-        a->names.eos = value;
-        return 0;
-    case KEY_PAD:
-        a->names.pad = value;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->operands = state->argv + state->next;
-        a->n_operands = state->argc - state->next;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->output)
-            argp_error(state, "-o TOKENS.h5 is missing");
-        if (a->n_operands < 2)
-            argp_error(state, "expected TOKENIZER and at least one TEXT");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        a->output = option->value;
+        break;
+    case KEY_HOLDOUT:
+        a->holdout = mhf_option_real(option);
+        if (!(a->holdout >= 0 && a->holdout < 1))
+            mhf_option_refuse(option, "0 or more, below 1");
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {
-    options,
-    parse_option,
-    "TOKENIZER TEXT...",
-    "Tokenize texts into a token store: .txt (a blank line parts documents), .jsonl (member "
-    "\"text\"), .gz and .zst of them, - for standard input.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command command = {
+    .name = "mhf corpus",
+    .operands = "TOKENIZER TEXT...",
+    .about =
+        "Tokenize texts into a token store: .txt (a blank line parts documents), .jsonl (member "
+        "\"text\"), .gz and .zst of them, - for standard input.",
+    .options = options,
+    .required = (const int[]){'o', 0},
+    .special_names = true,
+    .take = take};
 
 /* ---- reading on rank 0 ---------------------------------------------------------------------- */
 
@@ -99,15 +65,6 @@ typedef struct corpus_reader {
     mhf_corpus *corpus; /* the open one */
     int64_t documents, empty, bytes;
 } corpus_reader;
-
-/* A text that can't be opened is better known before the hours that the others take. */
-static mhf_status check_readable(char **paths, int n_paths)
-{
-    for (int i = 0; i < n_paths; i++)
-        if (strcmp(paths[i], "-") != 0 && access(paths[i], R_OK) != 0)
-            return mhf_fail_io(paths[i], "can't open");
-    return MHF_OK;
-}
 
 /* Fill a batch; it stays empty at the end of the last text. */
 static mhf_status read_batch(corpus_reader *reader, mhf_document_batch *batch)
@@ -242,12 +199,12 @@ static mhf_status run_round(corpus_job *job, corpus_reader *reader, store stores
 
 static mhf_status lead(corpus_job *job, const arguments *a)
 {
-    corpus_reader reader = {.paths = a->operands + 1, .n_paths = a->n_operands - 1};
+    corpus_reader reader = {.paths = a->common.operands + 1, .n_paths = a->common.n_operands - 1};
     store stores[N_STORES] = {0};
     double started = mhf_seconds();
     mhf_progress progress;
     mhf_progress_start(&progress, "corpus", "MB", 0);
-    mhf_status status = check_readable(reader.paths, reader.n_paths);
+    mhf_status status = mhf_command_check_readable(reader.paths, reader.n_paths);
     if (status == MHF_OK)
         status = open_stores(a, job->tokenizer, stores);
     bool more = status == MHF_OK;
@@ -286,16 +243,16 @@ static mhf_status follow(corpus_job *job)
 mhf_status mhf_cmd_corpus(int argc, char **argv)
 {
     arguments a = {0};
-    int rank;
     mhf_tokenizer *tokenizer = NULL;
-    MHF_TRY(mhf_command_parse(&argp, "mhf corpus", argc, argv, &a, &a.common));
-    corpus_job job = {.holdout = a.holdout, .threads = mhf_command_threads(&a.common)};
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &job.n_ranks);
-    mhf_status status = mhf_agree(mhf_command_tokenizer(a.operands[0], &a.names, &tokenizer));
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    corpus_job job = {.holdout = a.holdout,
+                      .threads = mhf_command_threads(&a.common),
+                      .n_ranks = a.common.n_ranks};
+    mhf_status status =
+        mhf_agree(mhf_command_tokenizer(a.common.operands[0], &a.common.names, &tokenizer));
     job.tokenizer = tokenizer;
     if (status == MHF_OK)
-        status = rank == 0 ? lead(&job, &a) : follow(&job);
+        status = a.common.rank == 0 ? lead(&job, &a) : follow(&job);
     mhf_document_batch_free(&job.documents);
     mhf_document_batch_free(&job.sent);
     mhf_token_batch_free(&job.tokens);

@@ -8,11 +8,11 @@
 
 typedef struct arguments {
     mhf_common common;
-    const char *model, *input, *output, *layers;
+    const char *input, *output, *layers;
     mhf_dump_options options;
 } arguments;
 
-enum { KEY_LAYERS = 0x2000, KEY_POOLING, KEY_DTYPE, KEY_NO_SPECIAL };
+enum { KEY_LAYERS = 0x100, KEY_POOLING, KEY_DTYPE, KEY_NO_SPECIAL };
 
 static const struct argp_option options[] = {
     {"input", 'i', "ITEMS.jsonl", 0, "Items (default -, standard input)", 0},
@@ -21,80 +21,52 @@ static const struct argp_option options[] = {
     {"pooling", KEY_POOLING, "KIND", 0, "none (default), mean, last or first", 0},
     {"dtype", KEY_DTYPE, "TYPE", 0, "f32 (default), f16 or bf16", 0},
     {"no-special", KEY_NO_SPECIAL, NULL, 0, "Texts without the template's special tokens", 0},
-    MHF_PRECISION_OPTION,
     {0}};
 
-static void check(const arguments *a, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    if (!a->model)
-        argp_error(state, "MODEL is missing");
-    if (!a->output)
-        argp_error(state, "-o STATES.h5 is missing");
-}
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    arguments *a = into;
+    switch (option->key) {
     case 'i':
-        a->input = value;
-        return 0;
+        a->input = option->value;
+        break;
     case 'o':
-        a->output = value;
-        return 0;
+        a->output = option->value;
+        break;
     case KEY_LAYERS:
-        a->layers = value;
-        return 0;
+        a->layers = option->value;
+        break;
     case KEY_POOLING:
-        if (mhf_pooling_parse(value, &a->options.pooling) != MHF_OK)
-            argp_error(state, "%s", mhf_error());
-        return 0;
+        option->status = mhf_pooling_parse(option->value, &a->options.pooling);
+        break;
     case KEY_DTYPE:
-        if (mhf_state_type_parse(value, &a->options.type) != MHF_OK)
-            argp_error(state, "%s", mhf_error());
-        return 0;
+        option->status = mhf_state_type_parse(option->value, &a->options.type);
+        break;
     case KEY_NO_SPECIAL:
         a->options.special = false;
-        return 0;
-    case MHF_KEY_PRECISION:
-        mhf_option_precision(value, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error(state, "one MODEL is expected");
-        a->model = value;
-        return 0;
-    case ARGP_KEY_END:
-        check(a, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {
-    options,
-    parse_option,
-    "MODEL",
-    "Hidden states of every layer.\v"
-    "An item is a line {\"text\"} or {\"ids\"}, either with \"span\": [START, END) in code points. "
-    "Layer 0 "
-    "is the encoder's output, norm the last layer's after the final norm.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command command = {
+    .name = "mhf dump",
+    .operands = "MODEL",
+    .about =
+        "Hidden states of every layer.\v"
+        "An item is a line {\"text\"} or {\"ids\"}, either with \"span\": [START, END) in code "
+        "points. Layer 0 is the encoder's output, norm the last layer's after the final norm.",
+    .options = options,
+    .required = (const int[]){'o', 0},
+    .precision = true,
+    .take = take};
 
 mhf_status mhf_cmd_dump(int argc, char **argv)
 {
     arguments a = {.input = "-", .layers = "all", .options = {.special = true}};
     mhf_loaded loaded = {0};
     int32_t *layers = NULL;
-    MHF_TRY(mhf_command_parse(&argp, "mhf dump", argc, argv, &a, &a.common));
-    mhf_status status = mhf_loaded_open(a.model, &a.common, &loaded);
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    mhf_status status = mhf_loaded_open(a.common.operands[0], &a.common, &loaded);
     if (status == MHF_OK)
         status = mhf_agree(
             mhf_layers_parse(a.layers, &loaded.model->config, &layers, &a.options.n_layers));

@@ -12,13 +12,13 @@
 
 typedef struct arguments {
     mhf_common common;
-    const char *model, *input;
+    const char *input;
     mhf_normalize normalize;
     bool json;
     mhf_evaluate_options options;
 } arguments;
 
-enum { KEY_NORMALIZE = 0x2000, KEY_CALIBRATE, KEY_JSON, KEY_BLOCK, DEFAULT_BLOCK = 512 };
+enum { KEY_NORMALIZE = 0x100, KEY_CALIBRATE, KEY_JSON, KEY_BLOCK, DEFAULT_BLOCK = 512 };
 
 static const struct argp_option options[] = {
     {"input", 'i', "TOKENS.h5", 0, "The token store (required)", 0},
@@ -27,55 +27,37 @@ static const struct argp_option options[] = {
     {"calibrate", KEY_CALIBRATE, NULL, 0, "Find the temperature with the lowest nats a token", 0},
     {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
     {"block", KEY_BLOCK, "N", 0, "Tokens of a block (default: the training's, else 512)", 0},
-    MHF_PRECISION_OPTION,
     {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    arguments *a = into;
+    switch (option->key) {
     case 'i':
-        a->input = value;
-        return 0;
+        a->input = option->value;
+        break;
     case KEY_NORMALIZE:
-        if (mhf_normalize_parse(value, &a->normalize) != MHF_OK)
-            argp_error(state, "%s", mhf_error());
-        return 0;
+        option->status = mhf_normalize_parse(option->value, &a->normalize);
+        break;
     case KEY_CALIBRATE:
         a->options.calibrate = true;
-        return 0;
+        break;
     case KEY_JSON:
         a->json = true;
-        return 0;
+        break;
     case KEY_BLOCK:
-        a->options.block = mhf_option_int("--block", value, 2, INT32_MAX, state);
-        return 0;
-    case MHF_KEY_PRECISION:
-        mhf_option_precision(value, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error(state, "one MODEL is expected");
-        a->model = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->model)
-            argp_error(state, "MODEL is missing");
-        if (!a->input)
-            argp_error(state, "-i TOKENS.h5 is missing");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        a->options.block = mhf_option_int(option, 2, INT32_MAX);
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {
-    options,  parse_option, "MODEL", "Likelihood and accuracy on a token store.",
-    children, NULL,         NULL};
+static const mhf_command command = {.name = "mhf evaluate",
+                                    .operands = "MODEL",
+                                    .about = "Likelihood and accuracy on a token store.",
+                                    .options = options,
+                                    .required = (const int[]){'i', 0},
+                                    .precision = true,
+                                    .take = take};
 
 /* The block length of the training: `block: N` of the run's configuration, the only key of that
  * name. */
@@ -158,8 +140,8 @@ mhf_status mhf_cmd_evaluate(int argc, char **argv)
     mhf_loaded loaded = {0};
     mhf_evaluation result;
     mhf_buf out = {0};
-    MHF_TRY(mhf_command_parse(&argp, "mhf evaluate", argc, argv, &a, &a.common));
-    mhf_status status = mhf_loaded_open(a.model, &a.common, &loaded);
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    mhf_status status = mhf_loaded_open(a.common.operands[0], &a.common, &loaded);
     if (status == MHF_OK)
         status = evaluate(&a, &loaded, &result);
     if (status == MHF_OK) {

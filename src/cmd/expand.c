@@ -3,21 +3,19 @@
 #include "cmd.h"
 
 #include <inttypes.h>
-#include <mpi.h>
 #include <omp.h>
-#include <string.h>
 
 #include "mhf/store.h"
 #include "mhf/train.h"
 
 typedef struct arguments {
     mhf_common common;
-    const char *model, *tokenizer, *output;
+    const char *tokenizer, *output;
     mhf_signature_rule rule;
     bool has_rule;
 } arguments;
 
-enum { KEY_TOKENIZER = 0x2000, KEY_RULE };
+enum { KEY_TOKENIZER = 0x100, KEY_RULE };
 
 static const struct argp_option options[] = {
     {"output", 'o', "MODEL.h5", 0, "The checkpoint to write, of weights alone (required)", 0},
@@ -29,53 +27,34 @@ static const struct argp_option options[] = {
      0},
     {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    static const char *const rules[] = {"unique", "reference", NULL};
+    arguments *a = into;
+    switch (option->key) {
     case 'o':
-        a->output = value;
-        return 0;
+        a->output = option->value;
+        break;
     case KEY_TOKENIZER:
-        a->tokenizer = value;
-        return 0;
+        a->tokenizer = option->value;
+        break;
     case KEY_RULE:
-        if (mhf_signature_rule_parse(value, &a->rule) != MHF_OK || a->rule == MHF_RULE_IMPORTED)
-            argp_error(state, "--rule is '%s', expected unique or reference", value);
+        a->rule = (mhf_signature_rule)mhf_option_choice(option, rules);
         a->has_rule = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (a->model)
-            argp_error(state, "more than one MODEL: '%s'", value);
-        a->model = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->model)
-            argp_error(state, "MODEL is missing");
-        if (!a->tokenizer)
-            argp_error(state, "--tokenizer NEW is missing");
-        if (!a->output)
-            argp_error(state, "-o MODEL.h5 is missing");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {
-    options,
-    parse_option,
-    "MODEL",
-    "Make a model ready for a tokenizer that has grown. MHF: new tokens get signatures, old ones "
-    "keep theirs, no parameter is added. Standard: rows of new tokens are the mean of the rows of "
-    "their pieces.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command command = {
+    .name = "mhf expand",
+    .operands = "MODEL",
+    .about =
+        "Make a model ready for a tokenizer that has grown. MHF: new tokens get signatures, old "
+        "ones keep theirs, no parameter is added. Standard: rows of new tokens are the mean of "
+        "the rows of their pieces.",
+    .options = options,
+    .required = (const int[]){KEY_TOKENIZER, 'o', 0},
+    .take = take};
 
 /* ---- work on rank 0 ------------------------------------------------------------------------- */
 
@@ -128,19 +107,16 @@ static mhf_status expand(const arguments *a, mhf_source *source, const mhf_token
 mhf_status mhf_cmd_expand(int argc, char **argv)
 {
     arguments a = {0};
-    const mhf_special_names names = {0};
-    int rank;
-    MHF_TRY(mhf_command_parse(&argp, "mhf expand", argc, argv, &a, &a.common));
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
     int threads = mhf_command_threads(&a.common);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank != 0)
+    if (a.common.rank != 0)
         return MHF_OK;
     omp_set_num_threads(threads);
     double start = mhf_seconds();
     mhf_source *source;
     mhf_tokenizer *tokenizer = NULL;
-    MHF_TRY(mhf_source_open(a.model, &source));
-    mhf_status status = mhf_command_tokenizer(a.tokenizer, &names, &tokenizer);
+    MHF_TRY(mhf_source_open(a.common.operands[0], &source));
+    mhf_status status = mhf_command_tokenizer(a.tokenizer, &a.common.names, &tokenizer);
     if (status == MHF_OK)
         status = expand(&a, source, tokenizer);
     mhf_tokenizer_free(tokenizer);

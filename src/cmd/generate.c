@@ -9,13 +9,13 @@
 
 typedef struct arguments {
     mhf_common common;
-    const char *model, *prompt, *input;
+    const char *prompt, *input;
     mhf_normalize normalize;
     mhf_generate_options options;
 } arguments;
 
 enum {
-    KEY_PROMPT = 0x2000,
+    KEY_PROMPT = 0x100,
     KEY_MAX_TOKENS,
     KEY_TEMPERATURE,
     KEY_TOP_K,
@@ -38,87 +38,63 @@ static const struct argp_option options[] = {
     {"normalize", KEY_NORMALIZE, "RULE", 0,
      "Tokens are drawn from the tokenizer's (actual, default) or all rows (reference)", 0},
     {"token-ids", KEY_TOKEN_IDS, NULL, 0, "Add token_ids to JSON answers", 0},
-    MHF_PRECISION_OPTION,
     {0}};
 
-static void check(const arguments *a, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    if (!a->model)
-        argp_error(state, "MODEL is missing");
-    if (a->prompt && a->input)
-        argp_error(state, "--prompt and -i exclude each other");
-    if (!(a->options.temperature >= 0))
-        argp_error(state, "--temperature is below 0");
-    if (!(a->options.top_p > 0 && a->options.top_p <= 1))
-        argp_error(state, "--top-p is not above 0 and at most 1");
-}
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    arguments *a = state->input;
+    arguments *a = into;
     mhf_generate_options *o = &a->options;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    switch (option->key) {
     case KEY_PROMPT:
-        a->prompt = value;
-        return 0;
+        a->prompt = option->value;
+        break;
     case 'i':
-        a->input = value;
-        return 0;
+        a->input = option->value;
+        break;
     case KEY_MAX_TOKENS:
-        o->max_tokens = mhf_option_int("--max-tokens", value, 0, INT32_MAX, state);
-        return 0;
+        o->max_tokens = mhf_option_int(option, 0, INT32_MAX);
+        break;
     case KEY_TEMPERATURE:
-        o->temperature = mhf_option_real("--temperature", value, state);
-        return 0;
+        o->temperature = mhf_option_real(option);
+        if (!(o->temperature >= 0))
+            mhf_option_refuse(option, "0 or more");
+        break;
     case KEY_TOP_K:
-        o->top_k = (int32_t)mhf_option_int("--top-k", value, 0, INT32_MAX, state);
-        return 0;
+        o->top_k = (int32_t)mhf_option_int(option, 0, INT32_MAX);
+        break;
     case KEY_TOP_P:
-        o->top_p = mhf_option_real("--top-p", value, state);
-        return 0;
+        o->top_p = mhf_option_real(option);
+        if (!(o->top_p > 0 && o->top_p <= 1))
+            mhf_option_refuse(option, "above 0 and at most 1");
+        break;
     case KEY_SEED:
-        o->seed = (uint64_t)mhf_option_int("--seed", value, 0, INT64_MAX, state);
-        return 0;
+        o->seed = (uint64_t)mhf_option_int(option, 0, INT64_MAX);
+        break;
     case KEY_IGNORE_EOS:
         o->ignore_eos = true;
-        return 0;
+        break;
     case KEY_NORMALIZE:
-        if (mhf_normalize_parse(value, &a->normalize) != MHF_OK)
-            argp_error(state, "%s", mhf_error());
-        return 0;
+        option->status = mhf_normalize_parse(option->value, &a->normalize);
+        break;
     case KEY_TOKEN_IDS:
         o->token_ids = true;
-        return 0;
-    case MHF_KEY_PRECISION:
-        mhf_option_precision(value, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error(state, "one MODEL is expected");
-        a->model = value;
-        return 0;
+        break;
     case ARGP_KEY_END:
-        check(a, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        if (a->prompt && a->input)
+            option->status = mhf_fail(MHF_E_USAGE, "--prompt and -i exclude each other");
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {options,
-                                 parse_option,
-                                 "MODEL",
-                                 "Continue prompts.\v"
-                                 "A prompt is a line {\"id\", \"prompt\", \"until\": [TEXT...], "
-                                 "\"max_tokens\"}; its answer {\"id\", "
-                                 "\"text\", \"tokens\", \"stop\": \"eos|until|length\"}.",
-                                 children,
-                                 NULL,
-                                 NULL};
+static const mhf_command command = {
+    .name = "mhf generate",
+    .operands = "MODEL",
+    .about = "Continue prompts.\v"
+             "A prompt is a line {\"id\", \"prompt\", \"until\": [TEXT...], \"max_tokens\"}; its "
+             "answer {\"id\", \"text\", \"tokens\", \"stop\": \"eos|until|length\"}.",
+    .options = options,
+    .precision = true,
+    .take = take};
 
 /* One prompt from the command line: rank 0 answers, its text is the result. */
 static mhf_status answer_prompt(const arguments *a, const mhf_loaded *loaded, mhf_buf *out)
@@ -149,18 +125,16 @@ mhf_status mhf_cmd_generate(int argc, char **argv)
     arguments a = {.options = {.max_tokens = 128, .temperature = 1, .top_p = 1, .seed = 42}};
     mhf_loaded loaded = {0};
     mhf_buf out = {0};
-    int rank;
-    MHF_TRY(mhf_command_parse(&argp, "mhf generate", argc, argv, &a, &a.common));
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
     if (!a.prompt)
         a.prompt = "";
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    mhf_status status = mhf_loaded_open(a.model, &a.common, &loaded);
+    mhf_status status = mhf_loaded_open(a.common.operands[0], &a.common, &loaded);
     if (status == MHF_OK) {
         a.options.counted = mhf_counted_rows(loaded.model, loaded.tokenizer, a.normalize);
         if (a.input)
             status = mhf_generate_file(loaded.model, loaded.tokenizer, a.input, &a.options, &out);
         else
-            status = mhf_agree(rank == 0 ? answer_prompt(&a, &loaded, &out) : MHF_OK);
+            status = mhf_agree(a.common.rank == 0 ? answer_prompt(&a, &loaded, &out) : MHF_OK);
     }
     if (status == MHF_OK)
         status = mhf_agree(mhf_command_print(&out));

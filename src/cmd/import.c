@@ -3,56 +3,34 @@
 #include "cmd.h"
 
 #include <inttypes.h>
-#include <mpi.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "mhf/store.h"
 
 typedef struct arguments {
     mhf_common common;
-    const char *folder, *output;
+    const char *output;
 } arguments;
 
 static const struct argp_option options[] = {
     {"output", 'o', "MODEL.h5", 0, "The checkpoint to write (required)", 0}, {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
-    case 'o':
-        a->output = value;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (a->folder)
-            argp_error(state, "more than one HF_DIR: '%s'", value);
-        a->folder = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->folder)
-            argp_error(state, "HF_DIR is missing");
-        if (!a->output)
-            argp_error(state, "-o MODEL.h5 is missing");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    arguments *a = into;
+    if (option->key == 'o')
+        a->output = option->value;
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {
-    options,
-    parse_option,
-    "HF_DIR",
-    "Make a checkpoint of a Hugging Face directory (config.json, *.safetensors, tokenizer.json). "
-    "Its signature table is taken as it is and compared with what the rules give.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command command = {
+    .name = "mhf import",
+    .operands = "HF_DIR",
+    .about = "Make a checkpoint of a Hugging Face directory (config.json, *.safetensors, "
+             "tokenizer.json). Its signature table is taken as it is and compared with what the "
+             "rules give.",
+    .options = options,
+    .required = (const int[]){'o', 0},
+    .take = take};
 
 /* ---- the table's report ---------------------------------------------------------------------- */
 
@@ -170,16 +148,15 @@ static mhf_status import(const char *output, mhf_source *source)
 mhf_status mhf_cmd_import(int argc, char **argv)
 {
     arguments a = {0};
-    int rank;
-    MHF_TRY(mhf_command_parse(&argp, "mhf import", argc, argv, &a, &a.common));
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank != 0)
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    if (a.common.rank != 0)
         return MHF_OK;
     double start = mhf_seconds();
+    const char *folder = a.common.operands[0];
     mhf_source *source;
-    MHF_TRY(mhf_source_open(a.folder, &source));
+    MHF_TRY(mhf_source_open(folder, &source));
     mhf_status status = mhf_source_info_of(source)->is_checkpoint
-                            ? mhf_fail(MHF_E_USAGE, "%s: is no Hugging Face directory", a.folder)
+                            ? mhf_fail(MHF_E_USAGE, "%s: is no Hugging Face directory", folder)
                             : import(a.output, source);
     mhf_source_close(source);
     if (status == MHF_OK)

@@ -3,64 +3,45 @@
 #include "cmd.h"
 
 #include <inttypes.h>
-#include <mpi.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "mhf/store.h"
 
 typedef struct arguments {
     mhf_common common;
-    const char *path;
     bool json, verify;
 } arguments;
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 0x2000, KEY_VERIFY };
+enum { KEY_JSON = 0x100, KEY_VERIFY };
 
 static const struct argp_option options[] = {
     {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
     {"verify", KEY_VERIFY, NULL, 0, "Read all of it against its checksums too", 0},
     {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    arguments *a = into;
+    switch (option->key) {
     case KEY_JSON:
         a->json = true;
-        return 0;
+        break;
     case KEY_VERIFY:
         a->verify = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (a->path)
-            argp_error(state, "more than one FILE: '%s'", value);
-        a->path = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->path)
-            argp_error(state, "FILE is missing");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {
-    options,
-    parse_option,
-    "FILE",
-    "Tell what is in a checkpoint, run folder, Hugging Face directory, token store, signature "
-    "table, file of hidden states, study or tokenizer.json.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command command = {
+    .name = "mhf info",
+    .operands = "FILE",
+    .about =
+        "Tell what is in a checkpoint, run folder, Hugging Face directory, token store, signature "
+        "table, file of hidden states, study or tokenizer.json.",
+    .options = options,
+    .take = take};
 
 /* ---- a tokenizer ---------------------------------------------------------------------------- */
 
@@ -184,10 +165,10 @@ static mhf_status describe_parts(const mhf_source *source, json_t *o)
     return status;
 }
 
-static mhf_status info_model(const arguments *a, json_t *o)
+static mhf_status info_model(const char *path, bool verify, json_t *o)
 {
     mhf_source *source;
-    MHF_TRY(mhf_source_open(a->path, &source));
+    MHF_TRY(mhf_source_open(path, &source));
     const mhf_source_info *info = mhf_source_info_of(source);
     const char *format = info->is_checkpoint ? "mhf-checkpoint" : "huggingface";
     mhf_status status = set(o, "format", json_string(format));
@@ -199,7 +180,7 @@ static mhf_status info_model(const arguments *a, json_t *o)
         status = describe_config(mhf_source_config(source), o);
     if (status == MHF_OK)
         status = describe_parts(source, o);
-    if (status == MHF_OK && a->verify)
+    if (status == MHF_OK && verify)
         status = mhf_source_verify(source);
     mhf_source_close(source);
     return status;
@@ -246,20 +227,20 @@ static mhf_status info_states(const char *path, json_t *o)
     return status;
 }
 
-static mhf_status info_hdf5(const arguments *a, json_t *o)
+static mhf_status info_hdf5(const char *path, bool verify, json_t *o)
 {
     char format[32];
-    MHF_TRY(mhf_file_format(a->path, format));
+    MHF_TRY(mhf_file_format(path, format));
     if (strcmp(format, "mhf-checkpoint") == 0)
-        return info_model(a, o);
-    MHF_TRY(mhf_file_describe(a->path, o));
+        return info_model(path, verify, o);
+    MHF_TRY(mhf_file_describe(path, o));
     if (strcmp(format, "mhf-tokens") == 0)
-        MHF_TRY(info_tokens(a->path, o));
+        MHF_TRY(info_tokens(path, o));
     else if (strcmp(format, "mhf-signatures") == 0)
-        MHF_TRY(info_table(a->path, o));
+        MHF_TRY(info_table(path, o));
     else if (strcmp(format, "mhf-states") == 0)
-        MHF_TRY(info_states(a->path, o));
-    return a->verify ? mhf_file_verify(a->path) : MHF_OK;
+        MHF_TRY(info_states(path, o));
+    return verify ? mhf_file_verify(path) : MHF_OK;
 }
 
 /* ---- in words ------------------------------------------------------------------------------- */
@@ -305,15 +286,17 @@ static bool is_tokenizer_folder(const char *path)
 
 static mhf_status run(const arguments *a)
 {
+    const char *path = a->common.operands[0];
     json_t *o = json_object();
     mhf_buf text = {0};
     mhf_status status;
-    if (mhf_dir_exists(a->path))
-        status = is_tokenizer_folder(a->path) ? info_tokenizer(a->path, o) : info_model(a, o);
-    else if (ends_with(a->path, ".json"))
-        status = info_tokenizer(a->path, o);
+    if (mhf_dir_exists(path))
+        status =
+            is_tokenizer_folder(path) ? info_tokenizer(path, o) : info_model(path, a->verify, o);
+    else if (ends_with(path, ".json"))
+        status = info_tokenizer(path, o);
     else
-        status = info_hdf5(a, o);
+        status = info_hdf5(path, a->verify, o);
     if (status == MHF_OK && a->json) {
         status = mhf_json_print(o, &text);
         if (status == MHF_OK)
@@ -331,8 +314,6 @@ static mhf_status run(const arguments *a)
 mhf_status mhf_cmd_info(int argc, char **argv)
 {
     arguments a = {0};
-    int rank;
-    MHF_TRY(mhf_command_parse(&argp, "mhf info", argc, argv, &a, &a.common));
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank == 0 ? run(&a) : MHF_OK;
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    return a.common.rank == 0 ? run(&a) : MHF_OK;
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "loaded.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "mhf/parallel.h"
 
 static mhf_status start_engine(const mhf_common *common, const char *stored)
@@ -49,30 +43,4 @@ void mhf_loaded_free(mhf_loaded *loaded)
     mhf_tokenizer_free(loaded->tokenizer);
     mhf_source_close(loaded->source);
     *loaded = (mhf_loaded){0};
-}
-
-void mhf_option_precision(const char *value, struct argp_state *state)
-{
-    if (strcmp(value, "float32") != 0 && strcmp(value, "auto") != 0)
-        argp_error(state, "--precision is '%s', expected float32 or auto", value);
-}
-
-int64_t mhf_option_int(const char *option, const char *value, int64_t low, int64_t high,
-                       struct argp_state *state)
-{
-    char *end;
-    errno = 0;
-    long long n = strtoll(value, &end, 10);
-    if (*value == 0 || *end != 0 || errno != 0 || n < low || n > high)
-        argp_error(state, "%s is '%s', expected %" PRId64 " to %" PRId64, option, value, low, high);
-    return n;
-}
-
-double mhf_option_real(const char *option, const char *value, struct argp_state *state)
-{
-    char *end;
-    double x = strtod(value, &end);
-    if (*value == 0 || *end != 0 || !isfinite(x))
-        argp_error(state, "%s is '%s', expected a number", option, value);
-    return x;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-#include <mpi.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cmd.h"
 #include "mhf/train.h"
@@ -18,7 +16,7 @@ typedef struct rates {
 
 typedef struct arguments {
     mhf_common common;
-    const char *config, *rates_file;
+    const char *rates_file;
     set_list set;
     int stages, replicas, ranks;
     bool json;
@@ -33,46 +31,50 @@ static const struct argp_option options[] = {
     {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
     {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take_grid(mhf_option *option, arguments *a)
 {
-    arguments *a = state->input;
-    char rest;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    char stages[8], replicas[8], rest;
+    if (sscanf(option->value, "%6[0-9]x%6[0-9]%c", stages, replicas, &rest) == 2) {
+        a->stages = atoi(stages);
+        a->replicas = atoi(replicas);
+    }
+    if (a->stages < 1 || a->replicas < 1)
+        mhf_option_refuse(option, "PxD, as 2x4");
+}
+
+static void take(mhf_option *option, void *into)
+{
+    arguments *a = into;
+    switch (option->key) {
     case KEY_GRID:
-        if (sscanf(value, "%dx%d%c", &a->stages, &a->replicas, &rest) != 2 || a->stages < 1 ||
-            a->replicas < 1 || a->stages > 100000 || a->replicas > 100000)
-            argp_error(state, "--grid is '%s', expected PxD, as 2x4", value);
-        return 0;
+        take_grid(option, a);
+        break;
     case KEY_RANKS:
-        if (sscanf(value, "%d%c", &a->ranks, &rest) != 1 || a->ranks < 1 || a->ranks > 10000000)
-            argp_error(state, "--ranks is '%s', expected a whole number", value);
-        return 0;
+        a->ranks = (int)mhf_option_int(option, 1, 10000000);
+        break;
     case KEY_RATES:
-        a->rates_file = value;
-        return 0;
+        a->rates_file = option->value;
+        break;
     case KEY_SET:
-        return set_list_add(&a->set, value);
+        option->status = set_list_add(&a->set, option->value);
+        break;
     case KEY_JSON:
         a->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (a->config)
-            argp_error(state, "expected one CONFIG.yaml, found '%s' too", value);
-        a->config = value;
-        return 0;
+        break;
     case ARGP_KEY_END:
-        if (!a->config)
-            argp_error(state, "expected a CONFIG.yaml");
         if ((a->stages > 0) == (a->ranks > 0))
-            argp_error(state, "expected --grid PxD or --ranks N");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+            option->status = mhf_fail(MHF_E_USAGE, "expected either --grid PxD or --ranks N");
+        break;
     }
 }
+
+static const mhf_command command = {
+    .name = "mhf plan",
+    .operands = "CONFIG.yaml",
+    .about = "Parameters, stages and memory of a configuration on a grid; allocates nothing of the "
+             "model.",
+    .options = options,
+    .take = take};
 
 static mhf_status read_rates(const char *path, rates *out)
 {
@@ -176,20 +178,11 @@ static mhf_status print_plan(const arguments *a, mhf_run_config *config)
 
 mhf_status mhf_cmd_plan(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-    static const struct argp argp = {options,
-                                     parse_option,
-                                     "CONFIG.yaml",
-                                     "Parameters, stages and memory of a configuration on a grid; "
-                                     "allocates nothing of the model.",
-                                     children,
-                                     NULL,
-                                     NULL};
     arguments a = {0};
     mhf_run_config config = {0};
-    mhf_status status = mhf_command_parse(&argp, "mhf plan", argc, argv, &a, &a.common);
+    mhf_status status = mhf_command_parse(&command, argc, argv, &a, &a.common);
     if (status == MHF_OK)
-        status = mhf_run_config_load(a.config, a.set.items, a.set.n, &config);
+        status = mhf_run_config_load(a.common.operands[0], a.set.items, a.set.n, &config);
     if (status == MHF_OK)
         status = print_plan(&a, &config);
     mhf_run_config_free(&config);

@@ -8,12 +8,12 @@
 
 typedef struct arguments {
     mhf_common common;
-    const char *model, *input, *output;
+    const char *input, *output;
     mhf_normalize normalize;
     mhf_score_options options;
 } arguments;
 
-enum { KEY_NORMALIZE = 0x2000, KEY_TEMPERATURE, KEY_PER_TOKEN, KEY_MAX_LENGTH, KEY_BATCH };
+enum { KEY_NORMALIZE = 0x100, KEY_TEMPERATURE, KEY_PER_TOKEN, KEY_MAX_LENGTH, KEY_BATCH };
 
 static const struct argp_option options[] = {
     {"input", 'i', "REQUESTS.jsonl", 0, "Requests (default -, standard input)", 0},
@@ -26,69 +26,48 @@ static const struct argp_option options[] = {
      "Tokens the model reads at most; longer requests lose tokens on the left", 0},
     {"batch", KEY_BATCH, "N", 0,
      "Requests a rank takes between two exchanges (default 64); changes no answer", 0},
-    MHF_PRECISION_OPTION,
     {0}};
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    arguments *a = into;
+    switch (option->key) {
     case 'i':
-        a->input = value;
-        return 0;
+        a->input = option->value;
+        break;
     case 'o':
-        a->output = value;
-        return 0;
+        a->output = option->value;
+        break;
     case KEY_NORMALIZE:
-        if (mhf_normalize_parse(value, &a->normalize) != MHF_OK)
-            argp_error(state, "%s", mhf_error());
-        return 0;
+        option->status = mhf_normalize_parse(option->value, &a->normalize);
+        break;
     case KEY_TEMPERATURE:
-        a->options.temperature = mhf_option_real("--temperature", value, state);
+        a->options.temperature = mhf_option_real(option);
         if (!(a->options.temperature > 0))
-            argp_error(state, "--temperature is '%s', expected a number above 0", value);
-        return 0;
+            mhf_option_refuse(option, "a number above 0");
+        break;
     case KEY_PER_TOKEN:
         a->options.per_token = true;
-        return 0;
+        break;
     case KEY_MAX_LENGTH:
-        a->options.max_length = mhf_option_int("--max-length", value, 1, INT32_MAX, state);
-        return 0;
+        a->options.max_length = mhf_option_int(option, 1, INT32_MAX);
+        break;
     case KEY_BATCH:
-        a->options.batch = mhf_option_int("--batch", value, 1, INT32_MAX, state);
-        return 0;
-    case MHF_KEY_PRECISION:
-        mhf_option_precision(value, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error(state, "one MODEL is expected");
-        a->model = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->model)
-            argp_error(state, "MODEL is missing");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        a->options.batch = mhf_option_int(option, 1, INT32_MAX);
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {
-    options,
-    parse_option,
-    "MODEL",
-    "Log-probabilities of continuations.\v"
-    "A request is a line {\"id\", \"context\", \"continuation\"}, {\"id\", "
-    "\"context_ids\", \"continuation_ids\"} or {\"id\", \"text\"}; its answer "
-    "{\"id\", \"logprob\", \"greedy\", \"tokens\", \"bytes\"}.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command command = {
+    .name = "mhf score",
+    .operands = "MODEL",
+    .about = "Log-probabilities of continuations.\v"
+             "A request is a line {\"id\", \"context\", \"continuation\"}, {\"id\", "
+             "\"context_ids\", \"continuation_ids\"} or {\"id\", \"text\"}; its answer "
+             "{\"id\", \"logprob\", \"greedy\", \"tokens\", \"bytes\"}.",
+    .options = options,
+    .precision = true,
+    .take = take};
 
 static mhf_status set_length(arguments *a, const mhf_config *config)
 {
@@ -104,8 +83,8 @@ mhf_status mhf_cmd_score(int argc, char **argv)
 {
     arguments a = {.input = "-", .output = "-", .options = {.temperature = 1, .batch = 64}};
     mhf_loaded loaded = {0};
-    MHF_TRY(mhf_command_parse(&argp, "mhf score", argc, argv, &a, &a.common));
-    mhf_status status = mhf_loaded_open(a.model, &a.common, &loaded);
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    mhf_status status = mhf_loaded_open(a.common.operands[0], &a.common, &loaded);
     if (status == MHF_OK)
         status = mhf_agree(set_length(&a, &loaded.model->config));
     if (status == MHF_OK) {

@@ -11,8 +11,7 @@ typedef struct set_list {
     int64_t capacity;
 } set_list;
 
-/* 0, or an errno for argp. */
-int set_list_add(set_list *list, const char *assignment);
+mhf_status set_list_add(set_list *list, const char *assignment);
 void set_list_free(set_list *list);
 
 #endif

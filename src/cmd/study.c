@@ -2,7 +2,6 @@
 /* mhf study rare-words: similarities of word pairs at every layer against human scores. */
 #include "mhf/study.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +13,9 @@ typedef struct arguments {
     mhf_common common;
     const char *pairs, *output, *tokens;
     mhf_study_options options;
-    char **inputs; /* [n] MODEL or STATES.h5, into argv */
-    int n;
 } arguments;
 
-enum { KEY_PAIRS = 0x2000, KEY_POOLING, KEY_TEMPLATE, KEY_SEED, KEY_DRAWS, KEY_TOKENS };
+enum { KEY_PAIRS = 0x100, KEY_POOLING, KEY_TEMPLATE, KEY_SEED, KEY_DRAWS, KEY_TOKENS };
 
 static const struct argp_option options[] = {
     {"pairs", KEY_PAIRS, "PAIRS.tsv", 0, "Word, word, human score (required)", 0},
@@ -30,76 +27,59 @@ static const struct argp_option options[] = {
     {"draws", KEY_DRAWS, "N", 0, "Bootstrap draws (default 10000)", 0},
     {"tokens", KEY_TOKENS, "STORE", 0, "Add how often the words' pieces occur in this token store",
      0},
-    MHF_PRECISION_OPTION,
     {0}};
 
-static void check(const arguments *a, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    if (a->n < 2 || strcmp(a->inputs[0], "rare-words") != 0)
-        argp_error(state, "expected rare-words and at least one MODEL or STATES.h5");
-    if (!a->pairs)
-        argp_error(state, "--pairs PAIRS.tsv is missing");
-    if (!a->output)
-        argp_error(state, "-o DIR is missing");
-}
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    arguments *a = state->input;
-    mhf_pooling pooling;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    static const char *const poolings[] = {"mean", "last", "first", NULL};
+    arguments *a = into;
+    switch (option->key) {
     case KEY_PAIRS:
-        a->pairs = value;
-        return 0;
+        a->pairs = option->value;
+        break;
     case 'o':
-        a->output = value;
-        return 0;
+        a->output = option->value;
+        break;
     case KEY_POOLING:
-        if (mhf_pooling_parse(value, &pooling) != MHF_OK || pooling == MHF_POOL_NONE)
-            argp_error(state, "--pooling is '%s', expected mean, last or first", value);
-        a->options.pooling = value;
-        return 0;
+        a->options.pooling = poolings[mhf_option_choice(option, poolings)];
+        break;
     case KEY_TEMPLATE:
-        a->options.template_text = value;
-        return 0;
+        a->options.template_text = option->value;
+        break;
     case KEY_SEED:
-        a->options.seed = (uint64_t)mhf_option_int("--seed", value, 0, INT64_MAX, state);
-        return 0;
+        a->options.seed = (uint64_t)mhf_option_int(option, 0, INT64_MAX);
+        break;
     case KEY_DRAWS:
-        a->options.draws = mhf_option_int("--draws", value, 1, 100000000, state);
-        return 0;
+        a->options.draws = mhf_option_int(option, 1, 100000000);
+        break;
     case KEY_TOKENS:
-        a->tokens = value;
-        return 0;
-    case MHF_KEY_PRECISION:
-        mhf_option_precision(value, state);
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->inputs = state->argv + state->next;
-        a->n = state->argc - state->next;
-        return 0;
+        a->tokens = option->value;
+        break;
     case ARGP_KEY_END:
-        check(a, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        if (strcmp(a->common.operands[0], "rare-words") != 0)
+            option->status = mhf_fail(MHF_E_USAGE, "the study is '%s', expected rare-words",
+                                      a->common.operands[0]);
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-static const struct argp argp = {
-    options,
-    parse_option,
-    "rare-words (MODEL|STATES.h5)...",
-    "Layer-wise correlation of cosine similarities with human scores.\v"
-    "With several inputs the layers are named LABEL/LAYER, and a pair counts when all inputs cover "
-    "it.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command command = {
+    .name = "mhf study",
+    .operands = "rare-words (MODEL|STATES.h5)...",
+    .about =
+        "Layer-wise correlation of cosine similarities with human scores.\v"
+        "With several inputs the layers are named LABEL/LAYER, and a pair counts when all inputs "
+        "cover it.",
+    .options = options,
+    .required = (const int[]){KEY_PAIRS, 'o', 0},
+    .precision = true,
+    .take = take};
+
+/* The operands after the study's word. */
+static int count_inputs(const arguments *a)
+{
+    return a->common.n_operands - 1;
+}
 
 /* ---- states of each input ----------------------------------------------------------------------
  */
@@ -146,11 +126,9 @@ static bool is_states(const char *path)
 static mhf_status states_path(const arguments *a, input *in)
 {
     mhf_buf folder = {0};
-    mhf_status status = a->n > 2 ? mhf_path_join(a->output, in->label.data, &folder)
-                                 : mhf_buf_add_text(&folder, a->output);
-    int rank;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (status == MHF_OK && rank == 0)
+    mhf_status status = count_inputs(a) > 1 ? mhf_path_join(a->output, in->label.data, &folder)
+                                            : mhf_buf_add_text(&folder, a->output);
+    if (status == MHF_OK && a->common.rank == 0)
         status = mhf_dir_make(folder.data);
     if (status == MHF_OK)
         status = mhf_path_join(folder.data, "states.h5", &in->path);
@@ -200,7 +178,7 @@ static mhf_status dump_model(const arguments *a, const char *path, const mhf_pro
 static mhf_status make_input(const arguments *a, int i, const mhf_prompts *prompts, bool *engine,
                              input *all)
 {
-    const char *path = a->inputs[i + 1];
+    const char *path = a->common.operands[i + 1];
     input *in = &all[i];
     MHF_TRY(mhf_agree(make_label(path, all, i, &in->label)));
     if (is_states(path))
@@ -287,7 +265,7 @@ static mhf_status name_models(const input *all, int n, mhf_buf *names)
 static mhf_status run_study(const arguments *a, const mhf_pairs *pairs, const mhf_prompts *prompts,
                             input *all, mhf_buf *table)
 {
-    int n = a->n - 1;
+    int n = count_inputs(a);
     mhf_study_input *inputs = NULL;
     mhf_study_result result = {0};
     mhf_buf names = {0};
@@ -340,22 +318,22 @@ mhf_status mhf_cmd_study(int argc, char **argv)
     input *all = NULL;
     mhf_buf table = {0};
     bool engine = false;
-    int rank;
-    MHF_TRY(mhf_command_parse(&argp, "mhf study", argc, argv, &a, &a.common));
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    const int n = count_inputs(&a);
     mhf_status status = mhf_pairs_read(a.pairs, &pairs);
     if (status == MHF_OK)
         status = mhf_prompts_fill(&pairs, a.options.template_text, &prompts);
     if (status == MHF_OK)
-        status = mhf_new(&all, a.n - 1, sizeof *all, "inputs");
+        status = mhf_new(&all, n, sizeof *all, "inputs");
     status = mhf_agree(status);
-    for (int i = 0; status == MHF_OK && i < a.n - 1; i++)
+    for (int i = 0; status == MHF_OK && i < n; i++)
         status = make_input(&a, i, &prompts, &engine, all);
     if (status == MHF_OK)
-        status = mhf_agree(rank == 0 ? run_study(&a, &pairs, &prompts, all, &table) : MHF_OK);
+        status =
+            mhf_agree(a.common.rank == 0 ? run_study(&a, &pairs, &prompts, all, &table) : MHF_OK);
     if (status == MHF_OK)
         status = mhf_agree(mhf_command_print(&table));
-    free_inputs(all, a.n - 1);
+    free_inputs(all, n);
     mhf_buf_free(&table);
     mhf_prompts_free(&prompts);
     mhf_pairs_free(&pairs);

@@ -3,7 +3,6 @@
 #include "tokenizer.h"
 
 #include <mpi.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
@@ -19,16 +18,6 @@ static const struct subcommand {
     {"decode", mhf_tokenizer_decode_command, "token ids to text"},
 };
 enum { N_SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
-
-bool mhf_option_count(const char *value, int32_t high, int32_t *out)
-{
-    char *end;
-    long n = strtol(value, &end, 10);
-    if (*value == 0 || *end != 0 || n < 1 || n > high)
-        return false;
-    *out = (int32_t)n;
-    return true;
-}
 
 static void print_usage(FILE *out)
 {

@@ -14,7 +14,5 @@ mhf_status mhf_tokenizer_decode_command(int argc, char **argv);
  * trainer. Every rank has a trainer with the same options; the result does not depend on how many
  * ranks there are. Collective; the same status on every rank. */
 mhf_status mhf_tokenizer_count(mhf_tokenizer_trainer *trainer, char *const *paths, int n_paths);
-/** Parse a whole number from 1 to `high`; false when it isn't one. */
-bool mhf_option_count(const char *value, int32_t high, int32_t *out);
 
 #endif

@@ -2,77 +2,52 @@
 /* mhf tokenizer encode and decode: standard input to standard output, a line for a line. */
 #include "tokenizer.h"
 
-#include <errno.h>
-#include <mpi.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cmd.h"
 
 typedef struct arguments {
     mhf_common common;
-    const char *tokenizer;
     bool jsonl, special, skip_special;
 } arguments;
 
-enum { KEY_JSONL = 0x2000, KEY_SPECIAL, KEY_SKIP_SPECIAL };
+enum { KEY_JSONL = 0x100, KEY_SPECIAL, KEY_SKIP_SPECIAL };
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void take(mhf_option *option, void *into)
 {
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    arguments *a = into;
+    switch (option->key) {
     case KEY_JSONL:
         a->jsonl = true;
-        return 0;
+        break;
     case KEY_SPECIAL:
         a->special = true;
-        return 0;
+        break;
     case KEY_SKIP_SPECIAL:
         a->skip_special = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (a->tokenizer)
-            argp_error(state, "'%s' is one argument too many: the text comes by standard input",
-                       value);
-        a->tokenizer = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->tokenizer)
-            argp_error(state, "expected TOKENIZER");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        break;
     }
 }
-
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
 
 static const struct argp_option encode_options[] = {
     {"jsonl", KEY_JSONL, NULL, 0, "Lines are {\"text\"}, answers {\"ids\", \"tokens\"}", 0},
     {"special", KEY_SPECIAL, NULL, 0, "Apply the template (BOS, EOS)", 0},
     {0}};
-static const struct argp encode_argp = {
-    encode_options,
-    parse_option,
-    "TOKENIZER",
-    "Encode each line of standard input to token ids, a line for a line.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command encode_command = {
+    .name = "mhf tokenizer encode",
+    .operands = "TOKENIZER",
+    .about = "Encode each line of standard input to token ids, a line for a line.",
+    .options = encode_options,
+    .take = take};
 
 static const struct argp_option decode_options[] = {
     {"skip-special", KEY_SKIP_SPECIAL, NULL, 0, "Leave special tokens out", 0}, {0}};
-static const struct argp decode_argp = {
-    decode_options,
-    parse_option,
-    "TOKENIZER",
-    "Decode each line of standard input, {\"ids\"}, to {\"text\"}.",
-    children,
-    NULL,
-    NULL};
+static const mhf_command decode_command = {
+    .name = "mhf tokenizer decode",
+    .operands = "TOKENIZER",
+    .about = "Decode each line of standard input, {\"ids\"}, to {\"text\"}.",
+    .options = decode_options,
+    .take = take};
 
 typedef struct work {
     const arguments *arguments;
@@ -199,18 +174,15 @@ static mhf_status each_line(work *w, mhf_status (*run)(work *w, const char *line
     return status != MHF_OK ? status : flushed;
 }
 
-static mhf_status run(const struct argp *argp, const char *name, int argc, char **argv,
+static mhf_status run(const mhf_command *command, int argc, char **argv,
                       mhf_status (*run_line)(work *w, const char *line, size_t n))
 {
     arguments a = {0};
-    int rank;
-    MHF_TRY(mhf_command_parse(argp, name, argc, argv, &a, &a.common));
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank != 0)
+    MHF_TRY(mhf_command_parse(command, argc, argv, &a, &a.common));
+    if (a.common.rank != 0)
         return MHF_OK;
     mhf_tokenizer *tokenizer = NULL;
-    mhf_special_names names = {NULL, NULL, NULL};
-    MHF_TRY(mhf_command_tokenizer(a.tokenizer, &names, &tokenizer));
+    MHF_TRY(mhf_command_tokenizer(a.common.operands[0], &a.common.names, &tokenizer));
     work w = {.arguments = &a, .tokenizer = tokenizer};
     mhf_status status = each_line(&w, run_line);
     mhf_encoding_free(&w.encoding);
@@ -222,10 +194,10 @@ static mhf_status run(const struct argp *argp, const char *name, int argc, char 
 
 mhf_status mhf_tokenizer_encode_command(int argc, char **argv)
 {
-    return run(&encode_argp, "mhf tokenizer encode", argc, argv, encode_line);
+    return run(&encode_command, argc, argv, encode_line);
 }
 
 mhf_status mhf_tokenizer_decode_command(int argc, char **argv)
 {
-    return run(&decode_argp, "mhf tokenizer decode", argc, argv, decode_line);
+    return run(&decode_command, argc, argv, decode_line);
 }

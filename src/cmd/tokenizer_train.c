@@ -3,11 +3,9 @@
 #include "tokenizer.h"
 
 #include <inttypes.h>
-#include <mpi.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cmd.h"
 #include "mhf/parallel.h"
@@ -19,81 +17,48 @@ typedef struct arguments {
     mhf_extend_rule rule;
     const char **special; /* [n_special] */
     int32_t n_special;
-    char **operands;
-    int n_operands;
 } arguments;
 
-enum { KEY_KIND = 0x2000, KEY_LIKE, KEY_VOCAB_SIZE, KEY_SPECIAL, KEY_PER_TEXT, KEY_RULE };
+enum { KEY_KIND = 0x100, KEY_LIKE, KEY_VOCAB_SIZE, KEY_SPECIAL, KEY_PER_TEXT, KEY_RULE };
 
-static error_t parse_names(int key, char *value, struct argp_state *state, arguments *a)
+static void take(mhf_option *option, void *into)
 {
-    switch (key) {
-    case KEY_KIND:
-        if (strcmp(value, "byte-level") != 0 && strcmp(value, "sentencepiece") != 0)
-            argp_error(state, "--kind is '%s', expected byte-level or sentencepiece", value);
-        a->kind = value;
-        return 0;
-    case KEY_RULE:
-        if (strcmp(value, "exact") != 0 && strcmp(value, "reference") != 0)
-            argp_error(state, "--rule is '%s', expected exact or reference", value);
-        a->rule = strcmp(value, "exact") == 0 ? MHF_EXTEND_EXACT : MHF_EXTEND_REFERENCE;
-        return 0;
-    case KEY_SPECIAL:
-        if (*value == 0)
-            argp_error(state, "--special is empty, expected a token");
-        a->special[a->n_special++] = value;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    static const char *const kinds[] = {"byte-level", "sentencepiece", NULL};
+    static const char *const rules[] = {"exact", "reference", NULL};
+    arguments *a = into;
+    switch (option->key) {
     case 'o':
-        a->output = value;
-        return 0;
+        a->output = option->value;
+        break;
+    case KEY_KIND:
+        a->kind = kinds[mhf_option_choice(option, kinds)];
+        break;
     case KEY_LIKE:
-        a->like = value;
-        return 0;
+        a->like = option->value;
+        break;
     case KEY_VOCAB_SIZE:
-        if (!mhf_option_count(value, INT32_MAX, &a->vocab_size))
-            argp_error(state, "--vocab-size is '%s', expected 1 or more", value);
-        return 0;
+        a->vocab_size = (int32_t)mhf_option_int(option, 1, INT32_MAX);
+        break;
+    case KEY_SPECIAL:
+        if (*option->value == 0)
+            mhf_option_refuse(option, "a token");
+        a->special[a->n_special++] = option->value;
+        break;
     case KEY_PER_TEXT:
-        if (!mhf_option_count(value, INT32_MAX, &a->per_text))
-            argp_error(state, "--per-text is '%s', expected 1 or more", value);
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->operands = state->argv + state->next;
-        a->n_operands = state->argc - state->next;
-        return 0;
-    default:
-        return parse_names(key, value, state, a);
+        a->per_text = (int32_t)mhf_option_int(option, 1, INT32_MAX);
+        break;
+    case KEY_RULE:
+        a->rule = (mhf_extend_rule)mhf_option_choice(option, rules);
+        break;
     }
 }
 
-static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-
-static error_t parse_train(int key, char *value, struct argp_state *state)
+static void take_train(mhf_option *option, void *into)
 {
-    const arguments *a = state->input;
-    if (key != ARGP_KEY_END)
-        return parse_option(key, value, state);
-    if (!a->output)
-        argp_error(state, "-o tokenizer.json is missing");
-    if (!a->kind == !a->like)
-        argp_error(state, "expected either --kind or --like");
-    if (a->vocab_size == 0)
-        argp_error(state, "--vocab-size is missing");
-    if (a->n_operands < 1)
-        argp_error(state, "expected at least one TEXT");
-    return 0;
+    const arguments *a = into;
+    take(option, into);
+    if (option->key == ARGP_KEY_END && !a->kind == !a->like)
+        option->status = mhf_fail(MHF_E_USAGE, "expected either --kind or --like");
 }
 
 static const struct argp_option train_options[] = {
@@ -104,28 +69,14 @@ static const struct argp_option train_options[] = {
     {"output", 'o', "FILE", 0,
      "The tokenizer.json to write (required); tokenizer_config.json goes beside it", 0},
     {0}};
-static const struct argp train_argp = {
-    train_options,
-    parse_train,
-    "TEXT...",
-    "Learn a tokenizer: every line of a .txt, every \"text\" of a .jsonl, .gz and .zst of both.",
-    children,
-    NULL,
-    NULL};
-
-static error_t parse_extend(int key, char *value, struct argp_state *state)
-{
-    const arguments *a = state->input;
-    if (key != ARGP_KEY_END)
-        return parse_option(key, value, state);
-    if (!a->output)
-        argp_error(state, "-o tokenizer.json is missing");
-    if (a->per_text == 0)
-        argp_error(state, "--per-text is missing");
-    if (a->n_operands < 2)
-        argp_error(state, "expected TOKENIZER and at least one TEXT");
-    return 0;
-}
+static const mhf_command train_command = {
+    .name = "mhf tokenizer train",
+    .operands = "TEXT...",
+    .about = "Learn a tokenizer: every line of a .txt, every \"text\" of a .jsonl, .gz and .zst of "
+             "both.",
+    .options = train_options,
+    .required = (const int[]){'o', KEY_VOCAB_SIZE, 0},
+    .take = take_train};
 
 static const struct argp_option extend_options[] = {
     {"per-text", KEY_PER_TEXT, "N", 0, "New tokens that each text gives (required)", 0},
@@ -134,22 +85,13 @@ static const struct argp_option extend_options[] = {
     {"output", 'o', "FILE", 0,
      "The tokenizer.json to write (required); tokenizer_config.json goes beside it", 0},
     {0}};
-static const struct argp extend_argp = {
-    extend_options,
-    parse_extend,
-    "TOKENIZER TEXT...",
-    "Add tokens learned from more texts, one text a language; old tokens keep their ids.",
-    children,
-    NULL,
-    NULL};
-
-static mhf_status check_readable(char *const *paths, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(paths[i], "-") != 0 && access(paths[i], R_OK) != 0)
-            return mhf_fail_io(paths[i], "can't open");
-    return MHF_OK;
-}
+static const mhf_command extend_command = {
+    .name = "mhf tokenizer extend",
+    .operands = "TOKENIZER TEXT...",
+    .about = "Add tokens learned from more texts, one text a language; old tokens keep their ids.",
+    .options = extend_options,
+    .required = (const int[]){'o', KEY_PER_TEXT, 0},
+    .take = take};
 
 static mhf_status write_files(const char *path, const mhf_buf *json, const mhf_buf *config)
 {
@@ -192,31 +134,30 @@ static mhf_status train(const arguments *a, const mhf_tokenizer *like, mhf_buf *
                                       .special = a->special,
                                       .n_special = a->n_special};
     mhf_tokenizer_trainer *trainer = NULL;
-    int rank;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     mhf_status status = mhf_agree(mhf_tokenizer_trainer_new(&options, &trainer));
     if (status == MHF_OK)
-        status = mhf_tokenizer_count(trainer, a->operands, a->n_operands);
-    if (status == MHF_OK && rank == 0)
+        status = mhf_tokenizer_count(trainer, a->common.operands, a->common.n_operands);
+    if (status == MHF_OK && a->common.rank == 0)
         status = mhf_tokenizer_trainer_finish(trainer, json, config);
     mhf_tokenizer_trainer_free(trainer);
     return status;
 }
 
 /* On every rank: all count, rank 0 learns and writes. */
-static mhf_status run_train(const arguments *a, int rank)
+static mhf_status run_train(const arguments *a)
 {
-    mhf_special_names names = {NULL, NULL, NULL};
     mhf_tokenizer *like = NULL;
     mhf_buf json = {0}, config = {0};
     double started = mhf_seconds();
-    mhf_status status = rank == 0 ? check_readable(a->operands, a->n_operands) : MHF_OK;
+    mhf_status status = a->common.rank == 0
+                            ? mhf_command_check_readable(a->common.operands, a->common.n_operands)
+                            : MHF_OK;
     if (status == MHF_OK && a->like)
-        status = mhf_command_tokenizer(a->like, &names, &like);
+        status = mhf_command_tokenizer(a->like, &a->common.names, &like);
     status = mhf_agree(status);
     if (status == MHF_OK)
         status = train(a, like, &json, &config);
-    if (status == MHF_OK && rank == 0)
+    if (status == MHF_OK && a->common.rank == 0)
         status = publish(a, &json, &config, started);
     mhf_buf_free(&json);
     mhf_buf_free(&config);
@@ -225,19 +166,19 @@ static mhf_status run_train(const arguments *a, int rank)
 }
 
 /* On rank 0. */
-static mhf_status run_extend(const arguments *a, int rank)
+static mhf_status run_extend(const arguments *a)
 {
-    if (rank != 0)
+    if (a->common.rank != 0)
         return MHF_OK;
-    mhf_special_names names = {NULL, NULL, NULL};
+    char **texts = a->common.operands + 1;
+    const int n_texts = a->common.n_operands - 1;
     mhf_tokenizer *tokenizer = NULL;
     mhf_buf json = {0}, config = {0};
     double started = mhf_seconds();
-    MHF_TRY(check_readable(a->operands + 1, a->n_operands - 1));
-    MHF_TRY(mhf_command_tokenizer(a->operands[0], &names, &tokenizer));
-    mhf_status status =
-        mhf_tokenizer_extend(tokenizer, (const char *const *)(a->operands + 1), a->n_operands - 1,
-                             a->per_text, a->rule, &json, &config);
+    MHF_TRY(mhf_command_check_readable(texts, n_texts));
+    MHF_TRY(mhf_command_tokenizer(a->common.operands[0], &a->common.names, &tokenizer));
+    mhf_status status = mhf_tokenizer_extend(tokenizer, (const char *const *)texts, n_texts,
+                                             a->per_text, a->rule, &json, &config);
     if (status == MHF_OK)
         status = publish(a, &json, &config, started);
     mhf_buf_free(&json);
@@ -246,17 +187,15 @@ static mhf_status run_extend(const arguments *a, int rank)
     return status;
 }
 
-static mhf_status run(const struct argp *argp, const char *name, int argc, char **argv,
-                      mhf_status (*work)(const arguments *a, int rank))
+static mhf_status run(const mhf_command *command, int argc, char **argv,
+                      mhf_status (*work)(const arguments *a))
 {
     arguments a = {.rule = MHF_EXTEND_EXACT};
-    int rank;
     MHF_TRY(mhf_new(&a.special, argc, sizeof *a.special, "the options"));
-    mhf_status status = mhf_command_parse(argp, name, argc, argv, &a, &a.common);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    mhf_status status = mhf_command_parse(command, argc, argv, &a, &a.common);
     if (status == MHF_OK) {
         omp_set_num_threads(mhf_command_threads(&a.common));
-        status = work(&a, rank);
+        status = work(&a);
     }
     free(a.special);
     return status;
@@ -264,10 +203,10 @@ static mhf_status run(const struct argp *argp, const char *name, int argc, char 
 
 mhf_status mhf_tokenizer_train_command(int argc, char **argv)
 {
-    return run(&train_argp, "mhf tokenizer train", argc, argv, run_train);
+    return run(&train_command, argc, argv, run_train);
 }
 
 mhf_status mhf_tokenizer_extend_command(int argc, char **argv)
 {
-    return run(&extend_argp, "mhf tokenizer extend", argc, argv, run_extend);
+    return run(&extend_command, argc, argv, run_extend);
 }

@@ -21,7 +21,6 @@ enum {
 
 typedef struct arguments {
     mhf_common common;
-    const char *config;
     set_list set;
     char *run; /* "run=DIR" of --run */
     mhf_train_options options;
@@ -39,62 +38,56 @@ static const struct argp_option options[] = {
     {"dry-run", KEY_DRY_RUN, NULL, 0, "Print every key with its origin and the plan, and stop", 0},
     {0}};
 
-static double positive(struct argp_state *state, const char *option, const char *value)
+static double take_positive(mhf_option *option)
 {
-    char *end;
-    double x = strtod(value, &end);
-    if (*value == 0 || *end != 0 || !(x > 0 && x < 1e15))
-        argp_error(state, "%s is '%s', expected a number above 0", option, value);
+    double x = mhf_option_real(option);
+    if (!(x > 0 && x < 1e15))
+        mhf_option_refuse(option, "a number above 0");
     return x;
 }
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static mhf_status take_run(const char *folder, arguments *a)
 {
-    static const char *const resumes[] = {"auto", "exact", "none"};
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
+    free(a->run);
+    a->run = NULL;
+    return asprintf(&a->run, "run=%s", folder) < 0 ? mhf_fail(MHF_E_NOMEM, "no memory for --run")
+                                                   : MHF_OK;
+}
+
+static void take(mhf_option *option, void *into)
+{
+    static const char *const resumes[] = {"auto", "exact", "none", NULL};
+    arguments *a = into;
+    switch (option->key) {
     case KEY_SET:
-        return set_list_add(&a->set, value);
+        option->status = set_list_add(&a->set, option->value);
+        break;
     case KEY_RUN:
-        free(a->run);
-        return asprintf(&a->run, "run=%s", value) < 0 ? ENOMEM : 0;
+        option->status = take_run(option->value, a);
+        break;
     case KEY_RESUME:
-        for (int i = 0; i < 3; i++) {
-            if (strcmp(value, resumes[i]) == 0) {
-                a->options.resume = (mhf_resume)i;
-                return 0;
-            }
-        }
-        argp_error(state, "--resume is '%s', expected auto, exact or none", value);
-        return EINVAL;
+        a->options.resume = (mhf_resume)mhf_option_choice(option, resumes);
+        break;
     case KEY_STOP_AFTER:
-        a->options.stop_after = (int64_t)positive(state, "--stop-after", value);
-        return 0;
+        a->options.stop_after = mhf_option_int(option, 1, INT64_MAX);
+        break;
     case KEY_MAX_HOURS:
-        a->options.max_hours = positive(state, "--max-hours", value);
-        return 0;
+        a->options.max_hours = take_positive(option);
+        break;
     case KEY_STALL:
-        a->options.stall_seconds = positive(state, "--stall-seconds", value);
-        return 0;
+        a->options.stall_seconds = take_positive(option);
+        break;
     case KEY_DRY_RUN:
         a->dry_run = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (a->config)
-            argp_error(state, "expected one CONFIG.yaml, found '%s' too", value);
-        a->config = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->config)
-            argp_error(state, "expected a CONFIG.yaml");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        break;
     }
 }
+
+static const mhf_command command = {.name = "mhf train",
+                                    .operands = "CONFIG.yaml",
+                                    .about = "Train a model, or go on with one.",
+                                    .options = options,
+                                    .take = take};
 
 /* Rank 0 finds and verifies the newest checkpoint; the others open the same. Collective, agreed. */
 static mhf_status find_checkpoint(const mhf_run_config *config, mhf_resume resume, mhf_source **out)
@@ -137,11 +130,9 @@ static mhf_status compare_with_stored(const mhf_run_config *now, const mhf_sourc
 }
 
 /* --resume exact: nothing that bits depend on may differ. */
-static mhf_status require_exact(const mhf_run_config *now, const mhf_source *resumed)
+static mhf_status require_exact(const mhf_run_config *now, const mhf_source *resumed, int n)
 {
     const mhf_source_info *info = mhf_source_info_of(resumed);
-    int n;
-    MPI_Comm_size(MPI_COMM_WORLD, &n);
     const char *what = NULL;
     if (strcmp(info->program_build, mhf_build()) != 0)
         what = "build";
@@ -160,12 +151,10 @@ static mhf_status require_exact(const mhf_run_config *now, const mhf_source *res
         what, info->path, info->program_build, info->engine, info->threads, info->reduction_shards);
 }
 
-static mhf_status dry_run(mhf_run_config *config)
+static mhf_status dry_run(mhf_run_config *config, int n)
 {
     mhf_buf text = {0};
     mhf_run_inputs inputs;
-    int n;
-    MPI_Comm_size(MPI_COMM_WORLD, &n);
     MHF_TRY(mhf_run_resolve(config, NULL, &inputs));
     mhf_run_inputs_free(&inputs);
     if (n % config->stages != 0)
@@ -197,7 +186,7 @@ static mhf_status train(arguments *a, mhf_run_config *config)
     if (status == MHF_OK && resumed)
         status = compare_with_stored(config, resumed);
     if (status == MHF_OK && resumed && a->options.resume == MHF_RESUME_EXACT)
-        status = require_exact(config, resumed);
+        status = require_exact(config, resumed, a->common.n_ranks);
     if (status == MHF_OK)
         status = mhf_run_resolve(config, resumed, &inputs);
     status = mhf_agree(status);
@@ -212,20 +201,16 @@ static mhf_status train(arguments *a, mhf_run_config *config)
 
 mhf_status mhf_cmd_train(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&mhf_common_argp, 0, "Common options:", -1}, {0}};
-    static const struct argp argp = {
-        options,  parse_option, "CONFIG.yaml", "Train a model, or go on with one.",
-        children, NULL,         NULL};
     arguments a = {0};
     mhf_run_config config = {0};
-    mhf_status status = mhf_command_parse(&argp, "mhf train", argc, argv, &a, &a.common);
-    if (status == MHF_OK && a.run && set_list_add(&a.set, a.run) != 0)
-        status = mhf_fail(MHF_E_NOMEM, "no memory for the options");
+    mhf_status status = mhf_command_parse(&command, argc, argv, &a, &a.common);
+    if (status == MHF_OK && a.run)
+        status = set_list_add(&a.set, a.run);
     if (status == MHF_OK)
-        status = mhf_run_config_load(a.config, a.set.items, a.set.n, &config);
+        status = mhf_run_config_load(a.common.operands[0], a.set.items, a.set.n, &config);
     status = mhf_agree(status);
     if (status == MHF_OK)
-        status = a.dry_run ? mhf_agree(dry_run(&config)) : train(&a, &config);
+        status = a.dry_run ? mhf_agree(dry_run(&config, a.common.n_ranks)) : train(&a, &config);
     mhf_run_config_free(&config);
     set_list_free(&a.set);
     free(a.run);
