@@ -20,6 +20,16 @@ finish() {
     exit $((failures > 0))
 }
 
+# find_golden PATH: the file or folder of that name, of the expected values; none: 1.
+find_golden() {
+    local folder
+    for folder in ${MHF_GOLDEN//:/ }; do
+        [ ! -e "$folder/$1" ] || { echo "$folder/$1"; return; }
+    done
+    echo "skipped: no golden file $1" >&2
+    return 1
+}
+
 # run RANKS ARGUMENTS...: mhf alone or under mpirun; a hang ends after five minutes with 124.
 run() {
     local ranks=$1
