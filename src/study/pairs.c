@@ -134,7 +134,7 @@ mhf_status mhf_pairs_read(const char *path, mhf_pairs *out)
     for (size_t i = 0; status == MHF_OK && i < sizeof arrays / sizeof *arrays; i++)
         status = mhf_new(arrays[i].pointer, arrays[i].n, arrays[i].size, "word pairs");
     if (status == MHF_OK)
-        status = take_lines(&text, path, out);
+        status = take_lines(&text, strcmp(path, "-") == 0 ? "standard input" : path, out);
     if (status == MHF_OK)
         status = index_words(out);
     mhf_buf_free(&text);

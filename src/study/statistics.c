@@ -9,6 +9,12 @@
 
 #include "mhf/study.h"
 
+/* Rounding can lead a hair out of [-1, 1]; NaN stays. */
+static double clamp(double r)
+{
+    return r > 1 ? 1 : r < -1 ? -1 : r;
+}
+
 double mhf_cosine(const float *a, const float *b, int64_t n)
 {
     double ab = 0, aa = 0, bb = 0;
@@ -17,7 +23,7 @@ double mhf_cosine(const float *a, const float *b, int64_t n)
         aa += (double)a[i] * a[i];
         bb += (double)b[i] * b[i];
     }
-    return aa == 0 || bb == 0 ? 0 : ab / (sqrt(aa) * sqrt(bb));
+    return aa == 0 || bb == 0 ? 0 : clamp(ab / (sqrt(aa) * sqrt(bb)));
 }
 
 static bool is_constant(const double *x, int64_t n)
@@ -33,7 +39,7 @@ double mhf_pearson(const double *x, const double *y, int64_t n)
     /* Rounding can give a constant side a tiny spread, hence the exact test first. */
     if (n < 2 || is_constant(x, n) || is_constant(y, n))
         return GSL_NAN;
-    return gsl_stats_correlation(x, 1, y, 1, (size_t)n);
+    return clamp(gsl_stats_correlation(x, 1, y, 1, (size_t)n));
 }
 
 /* One side of the pairs: values in ascending order, once for all resamples. */
@@ -98,7 +104,7 @@ static double counted_pearson(const double *x, const double *y, const int32_t *c
         yy += count[i] * dy * dy;
         xy += count[i] * dx * dy;
     }
-    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : GSL_NAN;
+    return xx > 0 && yy > 0 ? clamp(xy / sqrt(xx * yy)) : GSL_NAN;
 }
 
 mhf_status mhf_spearman(const double *x, const double *y, int64_t n, double *rho)

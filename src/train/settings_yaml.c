@@ -139,16 +139,59 @@ static mhf_status read_mapping(reader *r, const char *section, yaml_node_t *mapp
     return MHF_OK;
 }
 
+static mhf_status start_parser(yaml_parser_t *parser, const char *yaml, size_t n)
+{
+    if (!yaml_parser_initialize(parser))
+        return mhf_fail(MHF_E_NOMEM, "no memory for a YAML parser");
+    yaml_parser_set_input_string(parser, (const unsigned char *)yaml, n);
+    return MHF_OK;
+}
+
+static mhf_status fail_parse(const reader *r, const yaml_parser_t *parser)
+{
+    return mhf_fail(MHF_E_CONFIG, "%s line %zu: not valid YAML: %s", r->name,
+                    parser->problem_mark.line + 1, parser->problem ? parser->problem : "?");
+}
+
+/* What the loader would take without a word: a second document, which it leaves unread, and
+ * brackets nested so deep that they cost it hours. */
+static mhf_status check_shape(const reader *r, const char *yaml, size_t n)
+{
+    enum { DEEPEST = 16 };
+    int depth = 0, documents = 0;
+    yaml_parser_t parser;
+    MHF_TRY(start_parser(&parser, yaml, n));
+    mhf_status status = MHF_OK;
+    for (bool end = false; !end && status == MHF_OK;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&parser, &event)) {
+            status = fail_parse(r, &parser);
+            break;
+        }
+        yaml_event_type_t type = event.type;
+        size_t line = event.start_mark.line + 1;
+        yaml_event_delete(&event);
+        depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
+        depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
+        documents += type == YAML_DOCUMENT_START_EVENT;
+        end = type == YAML_STREAM_END_EVENT;
+        if (depth > DEEPEST)
+            status = mhf_fail(MHF_E_CONFIG, "%s line %zu: nested more than %d deep", r->name, line,
+                              DEEPEST);
+        else if (documents > 1)
+            status = mhf_fail(MHF_E_CONFIG, "%s line %zu: a second document, expected one", r->name,
+                              line);
+    }
+    yaml_parser_delete(&parser);
+    return status;
+}
+
 static mhf_status load(reader *r, const char *yaml, size_t n)
 {
     yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser))
-        return mhf_fail(MHF_E_NOMEM, "no memory for a YAML parser");
-    yaml_parser_set_input_string(&parser, (const unsigned char *)yaml, n);
-    mhf_status status = MHF_OK;
-    if (!yaml_parser_load(&parser, &r->document))
-        status = mhf_fail(MHF_E_CONFIG, "%s line %zu: not valid YAML: %s", r->name,
-                          parser.problem_mark.line + 1, parser.problem ? parser.problem : "?");
+    MHF_TRY(check_shape(r, yaml, n));
+    MHF_TRY(start_parser(&parser, yaml, n));
+    mhf_status status = yaml_parser_load(&parser, &r->document) ? MHF_OK : fail_parse(r, &parser);
     yaml_parser_delete(&parser);
     return status;
 }

@@ -106,6 +106,11 @@ mhf_status trainer_set_up(trainer *t, mhf_source *resumed)
 {
     if (!t->config->run)
         return mhf_fail(MHF_E_CONFIG, "run is not given: the folder for checkpoints and metrics");
+    if (t->config->reduction_shards > 0 && t->config->reduction_shards != t->grid.replicas)
+        return mhf_fail(MHF_E_CONFIG,
+                        "parallel.reduction_shards is %d, which this build does not have: expected "
+                        "auto, or the number of replicas %d",
+                        t->config->reduction_shards, t->grid.replicas);
     MHF_TRY(open_data(t));
     MHF_TRY(build_stage(t));
     MHF_TRY(start_weights(t, resumed));

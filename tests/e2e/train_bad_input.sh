@@ -40,6 +40,7 @@ for ranks in 1 2; do
     refuse $ranks 2 "[0-9]+ tokens" tiny.yaml --set model.num_hashes=1
     refuse $ranks 2 "max_position_embeddings" tiny.yaml --set data.block=65
     refuse $ranks 2 "bfloat16" tiny.yaml --set train.precision=bfloat16
+    refuse $ranks 2 "reduction_shards is 3" tiny.yaml --set parallel.reduction_shards=3
     refuse $ranks 2 "parallel.stages is 3" tiny.yaml --set parallel.stages=3
     refuse $ranks 3 "torn.h5" tiny.yaml --set data.train=torn.h5
     refuse $ranks 3 "torn.json" tiny.yaml --set tokenizer=torn.json

@@ -116,6 +116,16 @@ static void every_key_refuses(void)
     }
 }
 
+/* Brackets cost libyaml's loader the square of their depth. */
+static void deep(void)
+{
+    static char yaml[100001];
+    memset(yaml, '[', sizeof yaml - 1);
+    check_refused(yaml, "t.yaml line 1", "nested more than 16 deep");
+    memset(yaml, '{', sizeof yaml - 1);
+    check_refused(yaml, "t.yaml line 1", "");
+}
+
 static void unknown_and_twice(void)
 {
     check_refused("model: {}\ntrain:\n  stepz: 3\n", "t.yaml line 3", "train.stepz");
@@ -127,6 +137,8 @@ static void unknown_and_twice(void)
     check_refused("train: 7\n", "t.yaml line 1", "mapping");
     check_refused("train: [1]\n", "t.yaml line 1", "mapping");
     check_refused("- a\n", "t.yaml line 1", "mapping");
+    check_refused("train: {steps: 3}\n---\ntrain: {steps: 4}\n", "t.yaml line 2",
+                  "second document");
     check_refused("{[a]: b}\n", "t.yaml line 1", "key");
     check_refused("train: {steps: 3\n", "t.yaml line", "YAML");
     check_refused("a: \"\\x00\"\n", "t.yaml line 1", "a");
@@ -379,6 +391,7 @@ int main(void)
         {"defaults", defaults},
         {"every key refuses what it can't take", every_key_refuses},
         {"unknown keys and keys given twice", unknown_and_twice},
+        {"nested deep", deep},
         {"values that don't fit together", values_together},
         {"lists of token stores", data_files},
         {"--set", set_forms},
