@@ -146,6 +146,8 @@ mhf_status mhf_file_write(const char *path, const void *bytes, size_t n);
 /** Could mhf_file_write do its work? Asked before long work; writes nothing. Errors: MHF_E_IO, for
  * a folder that is missing or can't be written to, or a path that is a folder itself. */
 mhf_status mhf_file_check_writable(const char *path);
+/** Are both the same existing file, whatever their names? */
+bool mhf_file_same(const char *a, const char *b);
 /** out = the temporary name beside `path` to write to before mhf_file_publish. Errors: MHF_E_IO
  * where `path` is a folder, a device or a pipe: a rename would put a file in its place. */
 mhf_status mhf_file_temporary(const char *path, mhf_buf *out);

@@ -27,6 +27,12 @@ bool mhf_dir_exists(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool mhf_file_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 mhf_status mhf_path_join(const char *folder, const char *name, mhf_buf *out)
 {
     mhf_buf_clear(out);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mhf/parallel.h"
 #include "mhf/tensor.h"
 
 /* A rank's share of the cores of its host, so that ranks don't crowd each other out. */
@@ -67,4 +68,25 @@ mhf_status mhf_command_check_readable(char *const *paths, int n)
         if (strcmp(paths[i], "-") != 0 && access(paths[i], R_OK) != 0)
             return mhf_fail_io(paths[i], "can't open");
     return MHF_OK;
+}
+
+static mhf_status check_output(const char *output, bool stream, const char *const *inputs,
+                               int n_inputs)
+{
+    mhf_buf temporary = {0};
+    MHF_TRY(mhf_file_check_writable(output));
+    mhf_status status = mhf_file_temporary(output, &temporary);
+    mhf_buf_free(&temporary);
+    if (status != MHF_OK)
+        return stream ? MHF_OK : status;
+    for (int i = 0; i < n_inputs; i++)
+        if (mhf_file_same(output, inputs[i]))
+            return mhf_fail(MHF_E_USAGE, "%s: is read from, expected another output", output);
+    return MHF_OK;
+}
+
+mhf_status mhf_command_check_output(const mhf_common *common, const char *output, bool stream,
+                                    const char *const *inputs, int n_inputs)
+{
+    return mhf_agree(common->rank == 0 ? check_output(output, stream, inputs, n_inputs) : MHF_OK);
 }

@@ -24,6 +24,10 @@ mhf_status mhf_command_tokenizer(const char *path, const mhf_special_names *name
 mhf_status mhf_command_print(const mhf_buf *text);
 /** A text that can't be opened (MHF_E_IO) is better known before the hours that the others take. */
 mhf_status mhf_command_check_readable(char *const *paths, int n);
+/** So is an output that can't be written (MHF_E_IO), or that would replace an input (MHF_E_USAGE).
+ * stream: a device or a pipe will do. Rank 0 looks. Collective, agreed. */
+mhf_status mhf_command_check_output(const mhf_common *common, const char *output, bool stream,
+                                    const char *const *inputs, int n_inputs);
 
 /* argv[0] is the last word of the command ("corpus"). */
 mhf_status mhf_cmd_tokenizer(int argc, char **argv);

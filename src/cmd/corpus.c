@@ -245,6 +245,8 @@ mhf_status mhf_cmd_corpus(int argc, char **argv)
     arguments a = {0};
     mhf_tokenizer *tokenizer = NULL;
     MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    MHF_TRY(mhf_command_check_output(&a.common, a.output, false,
+                                     (const char *const *)a.common.operands, a.common.n_operands));
     corpus_job job = {.holdout = a.holdout,
                       .threads = mhf_command_threads(&a.common),
                       .n_ranks = a.common.n_ranks};

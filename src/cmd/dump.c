@@ -66,6 +66,8 @@ mhf_status mhf_cmd_dump(int argc, char **argv)
     mhf_loaded loaded = {0};
     int32_t *layers = NULL;
     MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    const char *const inputs[] = {a.common.operands[0], a.input};
+    MHF_TRY(mhf_command_check_output(&a.common, a.output, false, inputs, 2));
     mhf_status status = mhf_loaded_open(a.common.operands[0], &a.common, &loaded);
     if (status == MHF_OK)
         status = mhf_agree(

@@ -108,6 +108,7 @@ mhf_status mhf_cmd_expand(int argc, char **argv)
 {
     arguments a = {0};
     MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    MHF_TRY(mhf_command_check_output(&a.common, a.output, false, &a.tokenizer, 1));
     int threads = mhf_command_threads(&a.common);
     if (a.common.rank != 0)
         return MHF_OK;

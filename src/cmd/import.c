@@ -149,6 +149,7 @@ mhf_status mhf_cmd_import(int argc, char **argv)
 {
     arguments a = {0};
     MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    MHF_TRY(mhf_command_check_output(&a.common, a.output, false, NULL, 0));
     if (a.common.rank != 0)
         return MHF_OK;
     double start = mhf_seconds();

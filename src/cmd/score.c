@@ -84,6 +84,8 @@ mhf_status mhf_cmd_score(int argc, char **argv)
     arguments a = {.input = "-", .output = "-", .options = {.temperature = 1, .batch = 64}};
     mhf_loaded loaded = {0};
     MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    const char *const inputs[] = {a.common.operands[0], a.input};
+    MHF_TRY(mhf_command_check_output(&a.common, a.output, true, inputs, 2));
     mhf_status status = mhf_loaded_open(a.common.operands[0], &a.common, &loaded);
     if (status == MHF_OK)
         status = mhf_agree(set_length(&a, &loaded.model->config));

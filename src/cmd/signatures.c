@@ -116,6 +116,8 @@ mhf_status mhf_cmd_signatures(int argc, char **argv)
 {
     arguments a = {0};
     MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
+    const char *const inputs[] = {a.common.operands[0]};
+    MHF_TRY(mhf_command_check_output(&a.common, a.output, false, inputs, 1));
     int threads = mhf_command_threads(&a.common);
     if (a.common.rank != 0)
         return MHF_OK;

@@ -149,6 +149,9 @@ static mhf_status run_train(const arguments *a)
     mhf_tokenizer *like = NULL;
     mhf_buf json = {0}, config = {0};
     double started = mhf_seconds();
+    MHF_TRY(mhf_command_check_output(&a->common, a->output, true,
+                                     (const char *const *)a->common.operands,
+                                     a->common.n_operands));
     mhf_status status = a->common.rank == 0
                             ? mhf_command_check_readable(a->common.operands, a->common.n_operands)
                             : MHF_OK;
@@ -168,17 +171,18 @@ static mhf_status run_train(const arguments *a)
 /* On rank 0. */
 static mhf_status run_extend(const arguments *a)
 {
+    const char *const *texts = (const char *const *)a->common.operands + 1;
+    const int n_texts = a->common.n_operands - 1;
+    MHF_TRY(mhf_command_check_output(&a->common, a->output, true, texts, n_texts));
     if (a->common.rank != 0)
         return MHF_OK;
-    char **texts = a->common.operands + 1;
-    const int n_texts = a->common.n_operands - 1;
     mhf_tokenizer *tokenizer = NULL;
     mhf_buf json = {0}, config = {0};
     double started = mhf_seconds();
-    MHF_TRY(mhf_command_check_readable(texts, n_texts));
+    MHF_TRY(mhf_command_check_readable(a->common.operands + 1, n_texts));
     MHF_TRY(mhf_command_tokenizer(a->common.operands[0], &a->common.names, &tokenizer));
-    mhf_status status = mhf_tokenizer_extend(tokenizer, (const char *const *)texts, n_texts,
-                                             a->per_text, a->rule, &json, &config);
+    mhf_status status =
+        mhf_tokenizer_extend(tokenizer, texts, n_texts, a->per_text, a->rule, &json, &config);
     if (status == MHF_OK)
         status = publish(a, &json, &config, started);
     mhf_buf_free(&json);

@@ -107,11 +107,14 @@ static void test_check_writable(void)
     CU_ASSERT_EQUAL(mhf_file_check_writable(folder), MHF_E_IO);
 }
 
-static void test_join(void)
+static void test_paths(void)
 {
     mhf_buf path = {0};
     CHECK_OK(mhf_path_join("a", "b", &path));
     CU_ASSERT_STRING_EQUAL(path.data, "a/b");
+    CU_ASSERT_TRUE(mhf_file_same("/dev/null", "/dev/../dev/null"));
+    CU_ASSERT_FALSE(mhf_file_same("/dev/null", "/dev/zero"));
+    CU_ASSERT_FALSE(mhf_file_same(in_folder("absent"), in_folder("absent")));
     CHECK_OK(mhf_path_join("/", "b", &path));
     CU_ASSERT_STRING_EQUAL(path.data, "/b");
     mhf_buf_free(&path);
@@ -124,7 +127,7 @@ int main(void)
         {"read", test_read},
         {"devices and pipes", test_streams},
         {"asked before", test_check_writable},
-        {"join", test_join},
+        {"paths", test_paths},
     };
     if (!mkdtemp(folder))
         return 1;
