@@ -3,7 +3,7 @@
 # Install from Debian what mhf needs and the machine lacks. Quick when nothing is missing.
 # As root, or with sudo; without either it names the missing packages and exits 2.
 # usage: setup.sh [--full]
-#   --full  also what the long test sets need: clang with libFuzzer, Python's virtual environments
+#   --full  also what the long test sets need: libFuzzer, Python's virtual environments, Slurm
 set -euo pipefail
 
 build="build-essential cmake ninja-build pkg-config"
@@ -13,7 +13,7 @@ libraries="libopenmpi-dev openmpi-bin libhdf5-openmpi-dev hdf5-tools libblis-ope
 tests="libcunit1-dev zstd"
 case ${1:-} in
     '') ;;
-    --full) tests+=" clang libomp-dev python3-venv" ;;
+    --full) tests+=" clang libomp-dev python3-venv slurmctld slurmd slurm-client munge" ;;
     *) sed -n '5,6s/^# //p' "$0" >&2; exit 2 ;;
 esac
 analysis="python3 python3-pip python3-numpy python3-scipy python3-h5py python3-matplotlib"

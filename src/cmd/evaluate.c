@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* mhf evaluate: likelihood and accuracy on a token store. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "loaded.h"
 #include "mhf/infer.h"
 #include "mhf/parallel.h"
+#include "mhf/train.h"
 
 typedef struct arguments {
     mhf_common common;
@@ -59,18 +58,16 @@ static const mhf_command command = {.name = "mhf evaluate",
                                     .precision = true,
                                     .take = take};
 
-/* The block length of the training: `block: N` of the run's configuration, the only key of that
- * name. */
+/* The block length of the training; of a model that tells of none, a usual one. */
 static int64_t trained_block(const char *run)
 {
-    for (const char *at = run; at && (at = strstr(at, "block:")) != NULL; at++) {
-        if (at > run && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
-            continue;
-        long long n = strtoll(at + strlen("block:"), NULL, 10);
-        if (n >= 2 && n <= INT32_MAX)
-            return n;
-    }
-    return DEFAULT_BLOCK;
+    mhf_run_config config;
+    if (!run || !*run ||
+        mhf_run_config_parse(run, strlen(run), "the run's configuration", &config) != MHF_OK)
+        return DEFAULT_BLOCK;
+    int64_t block = config.block;
+    mhf_run_config_free(&config);
+    return block;
 }
 
 static mhf_status evaluate(arguments *a, const mhf_loaded *loaded, mhf_evaluation *result)
