@@ -24,7 +24,15 @@ import time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
 
-HEADER = ["tokenizer", "mhf MB/s", "library MB/s", "ratio", "tokens", "mhf load s", "library load s"]
+HEADER = [
+    "tokenizer",
+    "mhf MB/s",
+    "library MB/s",
+    "ratio",
+    "tokens",
+    "mhf load s",
+    "library load s",
+]
 
 
 def stop(message, code):
@@ -53,12 +61,19 @@ def run_mhf(program, tokenizer, source, out):
     with open(source, "rb") as text, open(out, "wb") as ids:
         try:
             done = subprocess.run(
-                command, stdin=text, stdout=ids, stderr=subprocess.PIPE, env=environment, check=False
+                command,
+                stdin=text,
+                stdout=ids,
+                stderr=subprocess.PIPE,
+                env=environment,
+                check=False,
             )
         except OSError as error:
             stop(f"{program}: {error.strerror}", 4)
     if done.returncode:
-        stop(f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}", done.returncode)
+        stop(
+            f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}", done.returncode
+        )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: ISC
 # Set up, build and run the tests.
 # usage: bash tests/run.sh [--full] [--sanitize] [-R PATTERN]
-#   --full      the long sets too: labels full, slurm, fuzz, lmeval
+#   --full      the long sets too: labels full, slurm, fuzz, lmeval; an hour on two cores
 #   --sanitize  the build with AddressSanitizer and UndefinedBehaviorSanitizer
 #   -R PATTERN  only the tests whose names match
 # With CI in the environment the quick unit tests run under the sanitizers as well.

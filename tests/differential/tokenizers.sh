@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: ISC
 # Compare the tokenizer with the tokenizers library; its packages go to a folder of the build.
-# usage: run.sh BUILD [compare.py's options...]
+# usage: tokenizers.sh BUILD [compare.py's options...]
 # Exit code 77: the library can't be had. MHF names the program, MHF_GOLDEN golden folders.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
