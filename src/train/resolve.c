@@ -49,6 +49,17 @@ static mhf_status open_tokenizer(const mhf_run_config *c, const mhf_source *base
     return status;
 }
 
+/* Of a model from elsewhere the rows are what they are, and its special tokens too. */
+static mhf_status take_rows_of(const mhf_source *base, const mhf_tokenizer *tokenizer)
+{
+    const mhf_config *m = mhf_source_config(base);
+    if (mhf_tokenizer_size(tokenizer) > m->vocab_size)
+        return mhf_fail(MHF_E_MISMATCH, "the tokenizer has %d tokens, the model in %s %d rows",
+                        mhf_tokenizer_size(tokenizer), mhf_source_info_of(base)->path,
+                        m->vocab_size);
+    return MHF_OK;
+}
+
 static mhf_status take_tokenizer(mhf_run_config *c, const mhf_tokenizer *tokenizer)
 {
     int32_t rows = (mhf_tokenizer_size(tokenizer) + 127) / 128 * 128;
@@ -133,7 +144,7 @@ mhf_status mhf_run_resolve(mhf_run_config *c, const mhf_source *resumed, mhf_run
     if (status == MHF_OK)
         status = open_tokenizer(c, base, &out->tokenizer);
     if (status == MHF_OK && out->tokenizer)
-        status = take_tokenizer(c, out->tokenizer);
+        status = base ? take_rows_of(base, out->tokenizer) : take_tokenizer(c, out->tokenizer);
     if (status == MHF_OK && c->model.vocab_size == 0 &&
         strcmp(settings_text(c->settings, "model.preset"), "none") != 0)
         c->model.vocab_size = 32768;

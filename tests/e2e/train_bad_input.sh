@@ -94,12 +94,14 @@ for grid in 1x1 2x1 1x2; do
     clean_checkpoints wild-$grid
 done
 
-# A Hugging Face directory whose last layer holds a NaN is not trained from.
-mkdir -p poisoned
-cp tokenizer.json tokenizer_config.json poisoned/
-python3 - poisoned 384 <<'PYTHON'
+# make_folder FOLDER V VALUE: a Hugging Face directory of a Standard model of V rows, one weight VALUE.
+make_folder() {
+    mkdir -p "$1"
+    cp tokenizer.json tokenizer_config.json "$1/"
+    python3 - "$@" <<'PYTHON'
 import json, struct, sys
-folder, V, d, f, q, kv, h = sys.argv[1], int(sys.argv[2]), 32, 64, 32, 16, 8
+folder, V, value = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+d, f, q, kv, h = 32, 64, 32, 16, 8
 shapes = {"model.embed_tokens.weight": [V, d], "model.norm.weight": [d]}
 for layer in range(2):
     for name, shape in {"self_attn.q_proj": [q, d], "self_attn.k_proj": [kv, d], "self_attn.v_proj": [kv, d],
@@ -112,7 +114,7 @@ for name, shape in shapes.items():
     n = shape[0] * (shape[1] if len(shape) > 1 else 1)
     values = [((i * 7919) % 13 - 6) / 100 if len(shape) > 1 else 1.0 for i in range(n)]
     if name == "model.layers.1.mlp.up_proj.weight":
-        values[n // 2] = float("nan")
+        values[n // 2] = value
     header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * n]}
     data += struct.pack(f"<{n}f", *values)
 text = json.dumps(header).encode()
@@ -123,6 +125,10 @@ json.dump({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_
            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}, "tie_word_embeddings": True,
            "hidden_act": "silu"}, open(folder + "/config.json", "w"))
 PYTHON
+}
+
+# One whose last layer holds a NaN is not trained from.
+make_folder poisoned 384 nan
 cat >poisoned.yaml <<'CONFIG'
 model: {head: standard}
 init: poisoned
@@ -133,4 +139,14 @@ expect_refused 3 "^error: (rank 1: )?poisoned: .*model.layers.1.mlp.up_proj.weig
 expect_refused 3 "^error: (rank 1: )?poisoned: .*model.layers.1.mlp.up_proj.weight" \
     train 2 2 poisoned-2x1 poisoned.yaml
 ls poisoned-*/checkpoints/*.h5 >/dev/null 2>&1 && fail "a checkpoint of a poisoned model"
+
+# The rows of a model from elsewhere are what they are, as long as there is one for each token.
+for rows in 382 379; do
+    make_folder rows-$rows $rows 0.5
+    sed "s/init: poisoned/init: rows-$rows/" poisoned.yaml >rows-$rows.yaml
+done
+expect_exit 0 '' train 2 2 odd-2x1 rows-382.yaml
+expect_exit 0 '' run 1 export odd-2x1 -o odd
+grep -q '"vocab_size": 382' odd/config.json || fail "other rows after training"
+expect_refused 3 "rows-379: its tokenizer has 380 tokens, more than the model.s 379 rows" train 2 2 few-2x1 rows-379.yaml
 finish
