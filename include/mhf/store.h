@@ -143,6 +143,11 @@ mhf_status mhf_model_load(mhf_source *source, mhf_model **model, mhf_tokenizer *
 /** Paths of RUN/checkpoints/step-%08d.h5, newest first; owned by the caller: free each and the
  * array. */
 mhf_status mhf_checkpoints_list(const char *run, char ***paths, int32_t *n);
+/** The step that a checkpoint's name tells, or -1. */
+int64_t mhf_checkpoint_step(const char *path);
+/** The newest of them that verifies, *out NULL where none does. Newer ones that don't are named by
+ * warnings and counted. Not collective. */
+mhf_status mhf_run_newest(const char *run, mhf_source **out, int32_t *refused);
 
 /* ---- a Hugging Face directory, written ------------------------------------------------------ */
 

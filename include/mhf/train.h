@@ -161,9 +161,6 @@ typedef struct mhf_train_options {
     double stall_seconds; /* 0: no watchdog */
 } mhf_train_options;
 
-/** Newest checkpoint of the run folder that verifies; *out NULL where none. Refused ones are named
- * by a warning. Not collective. */
-mhf_status mhf_run_checkpoint(const char *run, mhf_source **out);
 /** Train. `resumed`: checkpoint to go on from, or NULL. MHF_E_STOPPED after a whole checkpoint on
  * request. Collective over the world, agreed. */
 mhf_status mhf_train(mhf_run_config *config, mhf_run_inputs *inputs, mhf_source *resumed,

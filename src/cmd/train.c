@@ -94,11 +94,12 @@ static mhf_status find_checkpoint(const mhf_run_config *config, mhf_resume resum
 {
     char path[4096] = "";
     int rank;
+    int32_t refused;
     mhf_status status = MHF_OK;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     *out = NULL;
     if (rank == 0 && config->run)
-        status = mhf_run_checkpoint(config->run, out);
+        status = mhf_run_newest(config->run, out, &refused);
     if (*out && resume == MHF_RESUME_NONE)
         status = mhf_fail(
             MHF_E_MISMATCH,

@@ -2,77 +2,11 @@
 /* A model to read, wherever it is: which kind a path is, and what both kinds share. */
 #include "source.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint.h"
 #include "signatures.h"
-
-/* ---- the checkpoints of a run ---------------------------------------------------------------- */
-
-static int64_t step_of(const char *name)
-{
-    char *end;
-    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9')
-        return -1;
-    errno = 0;
-    long long step = strtoll(name + 5, &end, 10);
-    return errno == 0 && strcmp(end, ".h5") == 0 ? step : -1;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-    const char *x = strrchr(*(char *const *)a, '/') + 1, *y = strrchr(*(char *const *)b, '/') + 1;
-    int64_t p = step_of(x), q = step_of(y);
-    return p < q ? 1 : p > q ? -1 : 0;
-}
-
-static mhf_status add_path(const char *in, const char *name, char ***paths, int64_t *capacity,
-                           int32_t *n)
-{
-    mhf_buf path = {0};
-    MHF_TRY(mhf_grow(paths, capacity, *n + 1, sizeof **paths, "checkpoints"));
-    MHF_TRY(mhf_path_join(in, name, &path));
-    (*paths)[(*n)++] = path.data;
-    return MHF_OK;
-}
-
-static void free_paths(char **paths, int32_t n)
-{
-    for (int32_t i = 0; i < n; i++)
-        free(paths[i]);
-    free(paths);
-}
-
-mhf_status mhf_checkpoints_list(const char *run, char ***paths, int32_t *n)
-{
-    mhf_buf in = {0};
-    int64_t capacity = 0;
-    *paths = NULL;
-    *n = 0;
-    MHF_TRY(mhf_path_join(run, "checkpoints", &in));
-    DIR *dir = opendir(in.data);
-    mhf_status status = MHF_OK;
-    if (!dir && errno != ENOENT)
-        status = mhf_fail_io(in.data, "can't open the folder");
-    const struct dirent *entry;
-    while (status == MHF_OK && dir && (entry = readdir(dir)) != NULL)
-        if (step_of(entry->d_name) >= 0)
-            status = add_path(in.data, entry->d_name, paths, &capacity, n);
-    if (dir)
-        closedir(dir);
-    mhf_buf_free(&in);
-    if (status != MHF_OK) {
-        free_paths(*paths, *n);
-        *paths = NULL;
-        *n = 0;
-    } else if (*n > 1) {
-        qsort(*paths, (size_t)*n, sizeof **paths, newest_first);
-    }
-    return status;
-}
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -95,25 +29,15 @@ static mhf_status open_as(mhf_status (*open)(const char *, mhf_source *), const 
     return MHF_OK;
 }
 
-static mhf_status open_newest_whole(const char *run, mhf_source **out)
+static mhf_status open_newest(const char *run, mhf_source **out)
 {
-    char **paths;
-    int32_t n;
-    MHF_TRY(mhf_checkpoints_list(run, &paths, &n));
-    mhf_status status = mhf_fail(MHF_E_DATA, "%s: there is no checkpoint in it", run);
-    for (int32_t i = 0; status != MHF_OK && i < n; i++) {
-        status = open_as(mhf_checkpoint_open, paths[i], out);
-        if (status == MHF_OK)
-            status = mhf_source_verify(*out);
-        if (status == MHF_OK)
-            break;
-        mhf_log(MHF_LOG_WARN, "refused a checkpoint: %s", mhf_error());
-        mhf_source_close(*out);
-        *out = NULL;
-        status = mhf_fail(MHF_E_DATA, "%s: none of its %d checkpoints is whole", run, n);
-    }
-    free_paths(paths, n);
-    return status;
+    int32_t refused;
+    MHF_TRY(mhf_run_newest(run, out, &refused));
+    if (*out)
+        return MHF_OK;
+    if (refused == 0)
+        return mhf_fail(MHF_E_DATA, "%s: there is no checkpoint in it", run);
+    return mhf_fail(MHF_E_DATA, "%s: none of its %d checkpoints is whole", run, refused);
 }
 
 mhf_status mhf_source_open(const char *path, mhf_source **out)
@@ -126,7 +50,7 @@ mhf_status mhf_source_open(const char *path, mhf_source **out)
     bool run = status == MHF_OK && mhf_dir_exists(name.data);
     mhf_buf_free(&name);
     MHF_TRY(status);
-    return run ? open_newest_whole(path, out) : open_as(mhf_folder_open, path, out);
+    return run ? open_newest(path, out) : open_as(mhf_folder_open, path, out);
 }
 
 void mhf_source_close(mhf_source *source)

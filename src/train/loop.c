@@ -43,7 +43,8 @@ static mhf_status save(trainer *t)
         status =
             mhf_checkpoint_write(path.data, &t->grid, &c->model, &t->params, &t->optimizer, &meta);
     if (status == MHF_OK)
-        status = mhf_agree(t->root ? run_folder_prune(c->run, c->checkpoint_keep) : MHF_OK);
+        status =
+            mhf_agree(t->root ? run_folder_prune(c->run, t->step, c->checkpoint_keep) : MHF_OK);
     t->saved = mhf_seconds();
     t->saving += t->saved - start;
     mhf_buf_free(&run);
@@ -85,8 +86,17 @@ static void measure_peak(trainer *t)
         t->flops_per_token += mhf_unit_flops(&t->config->model, u, t->config->block);
 }
 
+static mhf_status stopped(const trainer *t)
+{
+    return mhf_fail(MHF_E_STOPPED, "stopped after step %lld of %lld; the checkpoint is whole",
+                    (long long)t->step, (long long)t->config->steps);
+}
+
 static mhf_status run_steps(trainer *t)
 {
+    const int64_t last = t->options->stop_after;
+    if (last > 0 && t->step >= last && t->step < t->config->steps)
+        return stopped(t); /* a job asked again for what is done */
     while (t->step < t->config->steps) {
         step_result r;
         MHF_TRY(trainer_step(t, &r));
@@ -99,9 +109,7 @@ static mhf_status run_steps(trainer *t)
         if (must_save(t) || stop)
             MHF_TRY(save(t));
         if (stop)
-            return mhf_fail(MHF_E_STOPPED,
-                            "stopped after step %lld of %lld; the checkpoint is whole",
-                            (long long)t->step, (long long)t->config->steps);
+            return stopped(t);
     }
     return MHF_OK;
 }
@@ -109,6 +117,11 @@ static mhf_status run_steps(trainer *t)
 static void say_start(const trainer *t)
 {
     const mhf_run_config *c = t->config;
+    if (t->step >= c->steps) {
+        mhf_log(MHF_LOG_INFO, "%s: step %lld of %lld is done, there is nothing to do", c->run,
+                (long long)t->step, (long long)c->steps);
+        return;
+    }
     mhf_log(MHF_LOG_INFO,
             "%s: %lld parameters, %d stages x %d replicas, engine %s, steps %lld to %lld of %lld "
             "tokens",
@@ -137,7 +150,7 @@ mhf_status mhf_train(mhf_run_config *config, mhf_run_inputs *inputs, mhf_source 
             t.progress.first = (double)(t.step * config->batch * config->block);
         }
         status = run_steps(&t);
-        if (t.root && status == MHF_OK)
+        if (t.root && status == MHF_OK && t.progress.first < t.progress.total)
             mhf_progress_end(&t.progress, (double)(t.step * config->batch * config->block));
     }
     trainer_tear_down(&t);

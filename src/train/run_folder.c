@@ -161,10 +161,11 @@ static mhf_status remove_temporaries(const char *folder)
     return status;
 }
 
-mhf_status run_folder_prune(const char *path, int64_t keep)
+mhf_status run_folder_prune(const char *path, int64_t step, int64_t keep)
 {
-    char **paths = NULL;
+    char **paths = NULL; /* newest first */
     int32_t n = 0;
+    int64_t kept = 0;
     mhf_buf folder = {0};
     mhf_status status = mhf_path_join(path, "checkpoints", &folder);
     if (status == MHF_OK)
@@ -172,7 +173,8 @@ mhf_status run_folder_prune(const char *path, int64_t keep)
     if (status == MHF_OK)
         status = mhf_checkpoints_list(path, &paths, &n);
     for (int32_t i = 0; i < n; i++) {
-        if (i >= keep && status == MHF_OK && unlink(paths[i]) != 0)
+        kept += mhf_checkpoint_step(paths[i]) <= step;
+        if (kept > keep && status == MHF_OK && unlink(paths[i]) != 0)
             status = mhf_fail_io(paths[i], "can't remove");
         free(paths[i]);
     }
@@ -187,35 +189,4 @@ bool run_folder_stop_asked(const char *path)
     bool asked = mhf_path_join(path, "STOP", &stop) == MHF_OK && unlink(stop.data) == 0;
     mhf_buf_free(&stop);
     return asked;
-}
-
-mhf_status mhf_run_checkpoint(const char *run, mhf_source **out)
-{
-    char **paths = NULL;
-    int32_t n = 0;
-    *out = NULL;
-    mhf_buf folder = {0};
-    MHF_TRY(mhf_path_join(run, "checkpoints", &folder));
-    bool exists = mhf_dir_exists(folder.data);
-    mhf_buf_free(&folder);
-    if (!exists)
-        return MHF_OK;
-    MHF_TRY(mhf_checkpoints_list(run, &paths, &n));
-    for (int32_t i = 0; i < n; i++) {
-        mhf_source *source = NULL;
-        if (!*out) {
-            mhf_status status = mhf_source_open(paths[i], &source);
-            if (status == MHF_OK)
-                status = mhf_source_verify(source);
-            if (status == MHF_OK) {
-                *out = source;
-            } else {
-                mhf_log(MHF_LOG_WARN, "refused: %s", mhf_error());
-                mhf_source_close(source);
-            }
-        }
-        free(paths[i]);
-    }
-    free(paths);
-    return MHF_OK;
 }

@@ -23,8 +23,9 @@ mhf_status run_folder_metrics(run_folder *folder, const json_t *line);
 mhf_status run_folder_sync(const run_folder *folder);
 /* out = path of the checkpoint of a step. */
 mhf_status run_folder_checkpoint(const char *path, int64_t step, mhf_buf *out);
-/* Remove all but the newest `keep` checkpoints and what an interrupted save left. */
-mhf_status run_folder_prune(const char *path, int64_t keep);
+/* Of the checkpoints up to that of `step`, which is whole, remove all but the newest `keep`; remove
+ * what an interrupted save left. Later ones stay: they were refused, and count for nothing. */
+mhf_status run_folder_prune(const char *path, int64_t step, int64_t keep);
 /* True once when RUN/STOP exists; it is removed. */
 bool run_folder_stop_asked(const char *path);
 

@@ -27,15 +27,15 @@ expect_exit 0 'documents: 2' run 1 info tokens.h5 --verify
 run 1 signatures model.h5 --hashes 3 --buckets 61 -o table.h5 --quiet >said
 expect_exit 0 'rule: unique' run 1 info table.h5
 mkdir -p run/checkpoints
-cp model.h5 run/checkpoints/step-00000001.h5
+cp model.h5 run/checkpoints/step-00000000.h5
 head -c 100000 model.h5 >run/checkpoints/step-00000002.h5
-expect_exit 0 'step-00000001.h5' run 1 info run
-grep -q 'refused a checkpoint: .*step-00000002.h5: cut short' said || fail "no warning: $(cat said)"
+expect_exit 0 'step-00000000.h5' run 1 info run
+grep -q 'refused: .*step-00000002.h5: cut short' said || fail "no warning: $(cat said)"
 
 expect_refused 4 'absent: .*No such file' run 1 info absent
 expect_refused 3 'text.txt: is not an HDF5 file' run 1 info text.txt
 expect_refused 3 'cut short' run 1 info run/checkpoints/step-00000002.h5
-rm run/checkpoints/step-00000001.h5
+rm run/checkpoints/step-00000000.h5
 expect_refused 3 'run: none of its 1 checkpoints is whole' run 1 info run --quiet
 expect_refused 2 'no Hugging Face directory' run 1 import model.h5 -o copy.h5
 expect_refused 4 'no/model.h5' run 1 import "$hashed" -o no/model.h5

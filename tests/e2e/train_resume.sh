@@ -99,4 +99,22 @@ same_end flipped whole-1x1
 for step in 15 20; do truncate -s 100 "$(checkpoint flipped $step)"; done
 expect_exit 0 "refused: .*step-00000015.h5" train 1 1 flipped tiny.yaml --set checkpoint.every=5
 same_end flipped whole-1x1
+
+# Damaged ones that are newer count for nothing when old ones go; a copy under another name is refused; and
+# a stop that is reached already does no step more.
+expect_exit 75 '' train 1 1 kept tiny.yaml --stop-after 8 --set checkpoint.every=4
+cp "$(checkpoint kept 8)" "$(checkpoint kept 12)"
+cp "$(checkpoint kept 8)" "$(checkpoint kept 16)"
+truncate -s -1000 "$(checkpoint kept 16)"
+mkdir "$(checkpoint kept 18)"
+expect_exit 75 "refused: .*step-00000012.h5: is of step 8" train 1 1 kept tiny.yaml --stop-after 9
+[ -f "$(checkpoint kept 9)" ] && [ -f "$(checkpoint kept 8)" ] && [ ! -f "$(checkpoint kept 4)" ] ||
+    fail "kept: $(ls kept/checkpoints)"
+for step in 5 9; do
+    expect_exit 75 "stopped after step 9 of 20" train 1 1 kept tiny.yaml --stop-after $step --log-level info
+done
+[ "$(wc -l <kept/metrics.jsonl)" = 9 ] || fail "a stop that is reached does a step more"
+expect_exit 0 '' train 2 2 kept tiny.yaml
+same_end kept whole-1x1
+expect_exit 0 "step 20 of 20 is done, there is nothing to do" train 1 1 kept tiny.yaml --log-level info
 finish

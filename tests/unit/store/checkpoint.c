@@ -292,30 +292,32 @@ static void test_no_room(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* A run's newest whole checkpoint; a newer one that was cut short is passed over. */
+/* A run's newest whole checkpoint; a newer one that was cut short, or whose name tells another
+ * step, is passed over. What write_on writes is of step 12. */
 static void test_run_folder(void)
 {
-    static const char *const names[] = {"run/checkpoints/step-00000009.h5",
-                                        "run/checkpoints/step-00000010.h5",
-                                        "run/checkpoints/step-00000100.h5"};
+    static const char *const names[] = {
+        "run/checkpoints/step-00000009.h5", "run/checkpoints/step-00000012.h5",
+        "run/checkpoints/step-00000099.h5", "run/checkpoints/step-00000100.h5"};
     mhf_source *source;
     if (rank == 0)
         CHECK_OK(mhf_dir_make(in_folder("run/checkpoints")));
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK_REFUSED(mhf_source_open(in_folder("run"), &source), MHF_E_DATA, in_folder("run"));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         write_on(1, false, false, in_folder(names[i]));
     if (rank == 0) {
-        CU_ASSERT_EQUAL(truncate(in_folder(names[2]), 1 << 20), 0);
+        CU_ASSERT_EQUAL(truncate(in_folder(names[3]), 1 << 20), 0);
         write_file(in_folder("run/checkpoints/step-00000011.h5.tmp"), "torn", 4);
         write_file(in_folder("run/checkpoints/notes.txt"), "notes", 5);
+        CHECK_OK(mhf_dir_make(in_folder("run/checkpoints/step-00000101.h5")));
     }
     MPI_Barrier(MPI_COMM_WORLD);
     char **paths;
     int32_t n;
     CHECK_OK(mhf_checkpoints_list(in_folder("run"), &paths, &n));
-    CU_ASSERT_EQUAL(n, 3);
-    CU_ASSERT(strstr(paths[0], names[2]) && strstr(paths[2], names[0]));
+    CU_ASSERT_EQUAL(n, 4);
+    CU_ASSERT(strstr(paths[0], names[3]) && strstr(paths[3], names[0]));
     for (int32_t i = 0; i < n; i++)
         free(paths[i]);
     free(paths);
