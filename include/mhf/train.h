@@ -59,6 +59,11 @@ void mhf_run_config_free(mhf_run_config *config);
 /** Append the resolved configuration as YAML, itself a valid configuration; `origins` adds a
  * comment to each key that tells where its value came from. */
 mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_buf *out);
+/** Take the geometry of a model to go on or start from. MHF_E_MISMATCH where a key given beside it
+ * tells another. */
+mhf_status mhf_run_config_take(mhf_run_config *config, const mhf_source *base);
+/** Is the model's geometry given, by itself, a preset or `init`, and one that can be built? */
+mhf_status mhf_run_config_check_model(const mhf_run_config *config);
 /** MHF_E_MISMATCH naming the first key that may not change on resuming and does. */
 mhf_status mhf_run_config_same(const mhf_run_config *stored, const mhf_run_config *now);
 

@@ -128,6 +128,8 @@ mhf_status mhf_cmd_generate(int argc, char **argv)
     MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
     if (!a.prompt)
         a.prompt = "";
+    if (mhf_utf8_valid(a.prompt, strlen(a.prompt)) != strlen(a.prompt))
+        return mhf_fail(MHF_E_USAGE, "--prompt is not UTF-8 text");
     mhf_status status = mhf_loaded_open(a.common.operands[0], &a.common, &loaded);
     if (status == MHF_OK) {
         a.options.counted = mhf_counted_rows(loaded.model, loaded.tokenizer, a.normalize);

@@ -89,13 +89,16 @@ static mhf_status report_table(const mhf_signatures *table, const mhf_tokenizer 
     MHF_TRY(mhf_buf_printf(out, "  padding rows: %d, ", table->rows - table->size));
     MHF_TRY(used == 0 ? mhf_buf_add_text(out, "all zero\n")
                       : mhf_buf_printf(out, "%d of them not zero\n", used));
-    mhf_status status = mhf_vocabulary_of(tokenizer, &vocabulary);
-    if (status == MHF_OK) {
-        vocabulary.pad = table->pad;
-        status = report_rule(table, &vocabulary, MHF_RULE_UNIQUE, out);
+    mhf_status status;
+    if (mhf_vocabulary_of(tokenizer, &vocabulary) != MHF_OK) {
+        status = mhf_buf_printf(out, "  rules: not compared: %s\n", mhf_error());
+        goto out;
     }
+    vocabulary.pad = table->pad;
+    status = report_rule(table, &vocabulary, MHF_RULE_UNIQUE, out);
     if (status == MHF_OK)
         status = report_rule(table, &vocabulary, MHF_RULE_REFERENCE, out);
+out:
     mhf_vocabulary_free(&vocabulary);
     return status;
 }
@@ -131,11 +134,11 @@ static mhf_status import(const char *output, mhf_source *source)
     meta.tokenizer = tokenizer;
     meta.table = hashed ? &table : NULL;
     if (status == MHF_OK)
-        status = mhf_checkpoint_import(source, output, &meta);
-    if (status == MHF_OK)
         status = report_model(config, tokenizer, &report);
     if (status == MHF_OK && hashed)
         status = report_table(&table, tokenizer, &report);
+    if (status == MHF_OK)
+        status = mhf_checkpoint_import(source, output, &meta);
     if (status == MHF_OK)
         status = mhf_command_print(&report);
     mhf_buf_free(&report);

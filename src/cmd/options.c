@@ -147,7 +147,10 @@ static void take_common(mhf_option *option, void *arguments)
         common->engine = option->value;
         break;
     case KEY_PRECISION:
-        mhf_option_choice(option, precisions); /* both are float32, which is what is built */
+        if (strcmp(option->value, "bfloat16") != 0)
+            mhf_option_choice(option, precisions); /* both are float32 */
+        else
+            mhf_option_refuse(option, "float32 or auto: this build has no bfloat16");
         break;
     case KEY_BOS:
         common->names.bos = option->value;

@@ -131,6 +131,18 @@ static mhf_status plan_json(const mhf_plan *plan, const rates *r, mhf_buf *out)
     return status == MHF_OK ? mhf_buf_add_text(out, "\n") : status;
 }
 
+/* The geometry of the model to start from, where there is one. */
+static mhf_status take_init(mhf_run_config *config)
+{
+    mhf_source *source;
+    if (!config->init)
+        return MHF_OK;
+    MHF_TRY(mhf_source_open(config->init, &source));
+    mhf_status status = mhf_run_config_take(config, source);
+    mhf_source_close(source);
+    return status;
+}
+
 /* V without opening more than a tokenizer: the key, the tokenizer, or the presets' 32,768. */
 static mhf_status complete_vocabulary(mhf_run_config *config)
 {
@@ -158,7 +170,9 @@ static mhf_status print_plan(const arguments *a, mhf_run_config *config)
     if (a->ranks > 0 && a->ranks % stages != 0)
         return mhf_fail(MHF_E_GRID, "parallel.stages is %d, which does not divide %d ranks", stages,
                         a->ranks);
+    MHF_TRY(take_init(config));
     MHF_TRY(complete_vocabulary(config));
+    MHF_TRY(mhf_run_config_check_model(config));
     if (a->rates_file)
         MHF_TRY(read_rates(a->rates_file, &r));
     mhf_status status = mhf_plan_new(config, stages, replicas, &plan);

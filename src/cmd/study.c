@@ -320,7 +320,9 @@ mhf_status mhf_cmd_study(int argc, char **argv)
     bool engine = false;
     MHF_TRY(mhf_command_parse(&command, argc, argv, &a, &a.common));
     const int n = count_inputs(&a);
-    mhf_status status = mhf_pairs_read(a.pairs, &pairs);
+    mhf_status status = a.tokens ? mhf_command_check_readable((char *const *)&a.tokens, 1) : MHF_OK;
+    if (status == MHF_OK)
+        status = mhf_pairs_read(a.pairs, &pairs);
     if (status == MHF_OK)
         status = mhf_prompts_fill(&pairs, a.options.template_text, &prompts);
     if (status == MHF_OK)

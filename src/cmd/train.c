@@ -158,6 +158,8 @@ static mhf_status dry_run(mhf_run_config *config, int n)
     mhf_run_inputs inputs;
     MHF_TRY(mhf_run_resolve(config, NULL, &inputs));
     mhf_run_inputs_free(&inputs);
+    if (n == 1)
+        n = config->stages; /* asked alone what a job would do */
     if (n % config->stages != 0)
         return mhf_fail(MHF_E_GRID,
                         "parallel.stages is %d and there are %d ranks, expected a number of "

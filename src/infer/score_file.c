@@ -113,6 +113,32 @@ static mhf_status check_ids(const job *j, const char *where, const request *r)
     return MHF_OK;
 }
 
+/* A request has one of four forms: which is meant where keys of two stand would be a guess. */
+static mhf_status check_form(const json_t *object, const char *where)
+{
+    static const char *const forms[][2] = {{"context", "continuation"},
+                                           {"context_ids", "continuation_ids"},
+                                           {"text", "text"},
+                                           {"string", "string"}};
+    const char *found = NULL, *missing = NULL;
+    for (int i = 0; i < 4; i++) {
+        const bool first = json_object_get(object, forms[i][0]) != NULL;
+        const bool second = json_object_get(object, forms[i][1]) != NULL;
+        if (!first && !second)
+            continue;
+        const char *here = forms[i][first ? 0 : 1];
+        if (found)
+            return mhf_fail(MHF_E_DATA, "%s: both '%s' and '%s', expected one form of a request",
+                            where, found, here);
+        found = here;
+        missing = first && second ? NULL : forms[i][first ? 1 : 0];
+    }
+    if (!found)
+        return mhf_fail(MHF_E_DATA, "%s: no 'continuation', 'continuation_ids', 'text' or 'string'",
+                        where);
+    return missing ? mhf_fail(MHF_E_DATA, "%s: key '%s' is missing", where, missing) : MHF_OK;
+}
+
 static mhf_status read_request(const job *j, int64_t i, request *out)
 {
     json_t *object;
@@ -121,18 +147,17 @@ static mhf_status read_request(const job *j, int64_t i, request *out)
     if (status != MHF_OK)
         goto out;
     out->id = mhf_lines_id(&j->lines, i, object);
+    status = check_form(object, where.data);
+    if (status != MHF_OK)
+        goto out;
     if (json_object_get(object, "continuation"))
         status = read_texts(j, object, where.data, out);
     else if (json_object_get(object, "continuation_ids"))
         status = read_ids(j, object, where.data, out);
     else if (json_object_get(object, "text"))
         status = read_rolling(j, object, "text", where.data, out);
-    else if (json_object_get(object, "string"))
-        status = read_rolling(j, object, "string", where.data, out);
     else
-        status =
-            mhf_fail(MHF_E_DATA, "%s: no 'continuation', 'continuation_ids', 'text' or 'string'",
-                     where.data);
+        status = read_rolling(j, object, "string", where.data, out);
     if (status == MHF_OK)
         status = check_ids(j, where.data, out);
     if (status == MHF_OK)

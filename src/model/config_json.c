@@ -39,9 +39,22 @@ static mhf_status expect_false(const json_t *o, const char *name, const char *ke
     return absent(value) || json_is_false(value) ? MHF_OK : refuse(name, key, value, "false");
 }
 
+/* Either none are named, or the one that is built is among them. */
+static mhf_status check_architectures(const json_t *o, const char *name)
+{
+    const json_t *list = json_object_get(o, "architectures");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (is_text(json_array_get(list, i), "Qwen3ForCausalLM"))
+            return MHF_OK;
+    return absent(list) || (json_is_array(list) && json_array_size(list) == 0)
+               ? MHF_OK
+               : refuse(name, "architectures", list, "Qwen3ForCausalLM");
+}
+
 static mhf_status check_built(const json_t *o, const char *name)
 {
     MHF_TRY(expect_text(o, name, "model_type", "qwen3"));
+    MHF_TRY(check_architectures(o, name));
     MHF_TRY(expect_text(o, name, "hidden_act", "silu"));
     MHF_TRY(expect_false(o, name, "attention_bias"));
     MHF_TRY(expect_false(o, name, "use_sliding_window"));
@@ -106,8 +119,18 @@ static mhf_status read_size_or(const json_t *o, const char *name, const char *ke
     return MHF_OK;
 }
 
-/* A token id, a list of them (the first counts), or null. */
-static mhf_status read_token(const json_t *o, const char *name, const char *key, int32_t *out)
+static mhf_status check_layer_types(const json_t *o, const char *name, int32_t layers)
+{
+    const json_t *list = json_object_get(o, "layer_types");
+    if (absent(list) || json_array_size(list) == (size_t)layers)
+        return MHF_OK;
+    return mhf_fail(MHF_E_DATA, "%s: key 'layer_types' has %zu entries, expected %d, one a layer",
+                    name, json_array_size(list), layers);
+}
+
+/* A token id below `size`, a list of them (the first counts), or null. */
+static mhf_status read_token(const json_t *o, const char *name, const char *key, int32_t size,
+                             int32_t *out)
 {
     const json_t *value = json_object_get(o, key);
     *out = -1;
@@ -116,8 +139,9 @@ static mhf_status read_token(const json_t *o, const char *name, const char *key,
     if (absent(value))
         return MHF_OK;
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        json_integer_value(value) > INT32_MAX)
-        return mhf_fail(MHF_E_DATA, "%s: key '%s' is not a token id", name, key);
+        json_integer_value(value) >= size)
+        return mhf_fail(MHF_E_DATA, "%s: key '%s' is not a token id, expected 0 to %d or null",
+                        name, key, size - 1);
     *out = (int32_t)json_integer_value(value);
     return MHF_OK;
 }
@@ -148,6 +172,7 @@ static mhf_status read_config(const json_t *o, const char *name, mhf_config *c)
     MHF_TRY(read_size(o, name, "hidden_size", 1, &c->hidden_size));
     MHF_TRY(read_size(o, name, "num_hidden_layers", 1, &c->num_hidden_layers));
     MHF_TRY(read_size(o, name, "num_attention_heads", 1, &c->num_attention_heads));
+    MHF_TRY(check_layer_types(o, name, c->num_hidden_layers));
     c->num_key_value_heads = c->num_attention_heads;
     MHF_TRY(read_size_or(o, name, "num_key_value_heads", 1, &c->num_key_value_heads));
     c->head_dim = c->hidden_size / c->num_attention_heads;
@@ -157,9 +182,9 @@ static mhf_status read_config(const json_t *o, const char *name, mhf_config *c)
     MHF_TRY(mhf_json_real_or(o, "rms_norm_eps", name, &c->rms_norm_eps));
     MHF_TRY(mhf_json_bool_or(o, "tie_word_embeddings", name, &c->tie_word_embeddings));
     MHF_TRY(mhf_json_bool_or(o, "mask_documents", name, &c->mask_documents));
-    MHF_TRY(read_token(o, name, "bos_token_id", &c->bos_token_id));
-    MHF_TRY(read_token(o, name, "eos_token_id", &c->eos_token_id));
-    MHF_TRY(read_token(o, name, "pad_token_id", &c->pad_token_id));
+    MHF_TRY(read_token(o, name, "bos_token_id", c->vocab_size, &c->bos_token_id));
+    MHF_TRY(read_token(o, name, "eos_token_id", c->vocab_size, &c->eos_token_id));
+    MHF_TRY(read_token(o, name, "pad_token_id", c->vocab_size, &c->pad_token_id));
     if (!absent(json_object_get(o, "num_hashes")))
         MHF_TRY(read_hash_keys(o, name, c));
     if (mhf_config_check(c) != MHF_OK)

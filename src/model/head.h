@@ -50,7 +50,8 @@ mhf_status head_scratch_new(const mhf_config *c, mhf_objective objective, int64_
 void head_scratch_free(head_scratch *scratch);
 
 /* hidden [N,d] after the final norm; next [N] target token or -1. dhidden [N,d] is overwritten with
- * scale times the gradient of the summed cross-entropies (NULL: losses alone); losses are added to. */
+ * scale times the gradient of the summed cross-entropies (NULL: losses alone); losses are added to.
+ */
 mhf_status head_run(const mhf_config *c, mhf_objective objective, const head_tensors *w,
                     const head_gradients *dw, const mhf_signatures *table, const float *hidden,
                     const mhf_token *next, int64_t N, float scale, head_scratch *scratch,

@@ -96,7 +96,8 @@ static mhf_status allocate(mhf_stage *s)
     MHF_TRY(mhf_new(&s->x, N * d, sizeof(float), "activations"));
     MHF_TRY(mhf_new(&s->cos_table, s->options.max_length * half, sizeof(float), "rotary angles"));
     MHF_TRY(mhf_new(&s->sin_table, s->options.max_length * half, sizeof(float), "rotary angles"));
-    mhf_rotary_table(0, s->options.max_length, c->head_dim, c->rope_theta, s->cos_table, s->sin_table);
+    mhf_rotary_table(0, s->options.max_length, c->head_dim, c->rope_theta, s->cos_table,
+                     s->sin_table);
     s->layer_work.cos_table = s->cos_table;
     s->layer_work.sin_table = s->sin_table;
     if (!s->has_head)

@@ -42,7 +42,8 @@ static mhf_status take_score(const char *field, size_t n, const char *path, int6
     if (n > 0 && n < sizeof text) {
         memcpy(text, field, n);
         text[n] = 0;
-        *out = strtod(text, &end);
+        if (strspn(text, " +-.0123456789eE") == n) /* strtod takes hexadecimal, too */
+            *out = strtod(text, &end);
         end += strspn(end, " ");
     }
     if (end == text || *end != 0 || !isfinite(*out))

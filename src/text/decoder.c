@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "passage.h"
 #include "unicode.h"
 
 static mhf_decoder *last(mhf_decoders *out)
@@ -105,6 +106,7 @@ mhf_status mhf_decoders_apply(const mhf_decoders *decoders, mhf_strings *tokens,
     mhf_matcher matcher = {0};
     mhf_strings next = {0};
     mhf_status status = MHF_OK;
+    next.most = tokens->most = mhf_text_limit(tokens->bytes.n);
     for (int64_t i = 0; i < decoders->n && status == MHF_OK; i++) {
         mhf_strings_clear(&next);
         status = mhf_decoder_step(&decoders->list[i], &matcher, tokens, &next);
@@ -165,7 +167,7 @@ static mhf_status count_steps(const mhf_decoders *decoders, mhf_matcher *matcher
 mhf_status mhf_decoders_count(const mhf_decoders *decoders, mhf_matcher *matcher, const char *token,
                               size_t n, int32_t *bytes)
 {
-    mhf_strings tokens[2] = {{{0}, NULL, 0, 0}, {{0}, NULL, 0, 0}};
+    mhf_strings tokens[2] = {{.most = mhf_text_limit(n)}, {.most = mhf_text_limit(n)}};
     int64_t count = 0;
     /* an empty token in front: this one is then not the text's first */
     mhf_status status = mhf_strings_add(&tokens[0], "", 0);

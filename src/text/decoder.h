@@ -36,6 +36,7 @@ typedef struct mhf_strings {
     mhf_buf bytes;
     size_t *ends; /* [n] */
     int64_t n, capacity;
+    size_t most; /* bytes that a step may make of others; 0: any number */
 } mhf_strings;
 
 mhf_status mhf_strings_end(mhf_strings *strings);

@@ -110,7 +110,7 @@ static mhf_status metaspace(const mhf_decoder *step, const char *text, size_t n,
 }
 
 static mhf_status replace(const mhf_decoder *step, mhf_matcher *matcher, const char *text, size_t n,
-                          mhf_buf *out)
+                          size_t most, mhf_buf *out)
 {
     int64_t kept = 0, begin, end;
     mhf_matches matches = {
@@ -121,6 +121,10 @@ static mhf_status replace(const mhf_decoder *step, mhf_matcher *matcher, const c
             return mhf_buf_add(out, text + kept, n - (size_t)kept);
         MHF_TRY(mhf_buf_add(out, text + kept, (size_t)(begin - kept)));
         MHF_TRY(mhf_buf_add(out, step->content, step->n_content));
+        if (most > 0 && out->n > most)
+            return mhf_fail(MHF_E_DATA,
+                            "the tokenizer's decoder makes more than %zu bytes of the tokens",
+                            most);
         kept = end;
     }
 }
@@ -190,7 +194,7 @@ static mhf_status one_by_one(const mhf_decoder *step, mhf_matcher *matcher,
         if (step->kind == MHF_DECODE_METASPACE)
             MHF_TRY(metaspace(step, text, n, i == 0, &out->bytes));
         else if (step->kind == MHF_DECODE_REPLACE)
-            MHF_TRY(replace(step, matcher, text, n, &out->bytes));
+            MHF_TRY(replace(step, matcher, text, n, out->most, &out->bytes));
         else
             MHF_TRY(strip(step, text, n, &out->bytes));
         MHF_TRY(mhf_strings_end(out));

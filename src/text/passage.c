@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 #include "passage.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,10 @@ static mhf_status reserve(mhf_passage *passage, int64_t n)
 {
     mhf_passage_side *side = &passage->sides[passage->side];
     int64_t need = side->n + n + 1;
+    if (need > passage->most)
+        return mhf_fail(MHF_E_DATA,
+                        "the tokenizer's normalizers make more than %" PRId64 " bytes of a text",
+                        passage->most);
     MHF_TRY(mhf_grow(&side->text, &side->text_capacity, need, 1, "a text"));
     if (!passage->aligned)
         return MHF_OK;
@@ -148,6 +153,7 @@ mhf_status mhf_passage_start(mhf_passage *passage, const char *text, size_t n, b
     passage->n = (int64_t)n;
     passage->begin = passage->end = NULL;
     passage->aligned = aligned;
+    passage->most = (int64_t)mhf_text_limit(n);
     size_t good = mhf_utf8_valid(passage->text, n);
     if (good < n)
         MHF_TRY(mend(passage, (int64_t)good));

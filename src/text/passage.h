@@ -26,6 +26,7 @@ typedef struct mhf_passage {
     int64_t n;
     const int64_t *begin, *end; /* [n] of the caller's text, half-open; NULL: byte i is byte i */
     bool aligned;               /* begin and end are kept */
+    int64_t most;               /* bytes that rewriting may make of the text */
     mhf_part *parts, *spare;    /* spare: the list that cutting fills */
     int64_t n_parts, n_spare, parts_capacity, spare_capacity;
     mhf_passage_side sides[2];
@@ -33,6 +34,13 @@ typedef struct mhf_passage {
 } mhf_passage;
 
 /** Start with the caller's text as one part; it is borrowed until the next start. */
+/** Bytes that rewriting may make of n. Nothing of a real tokenizer comes near: a character's
+ * longest normal form has 18 times its bytes. */
+static inline size_t mhf_text_limit(size_t n)
+{
+    return n * 64 + (1 << 20);
+}
+
 mhf_status mhf_passage_start(mhf_passage *passage, const char *text, size_t n, bool aligned);
 void mhf_passage_free(mhf_passage *passage);
 

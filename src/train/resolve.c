@@ -5,8 +5,7 @@
 
 #include "settings.h"
 
-/* A model to go on or start from brings its configuration; keys given beside it must agree. */
-static mhf_status take_config(mhf_run_config *c, const mhf_source *base)
+mhf_status mhf_run_config_take(mhf_run_config *c, const mhf_source *base)
 {
     const char *path = mhf_source_info_of(base)->path;
     const mhf_config *source = mhf_source_config(base);
@@ -140,7 +139,7 @@ mhf_status mhf_run_resolve(mhf_run_config *c, const mhf_source *resumed, mhf_run
         status = mhf_source_open(c->init, &out->init);
     const mhf_source *base = resumed ? resumed : out->init;
     if (status == MHF_OK && base)
-        status = take_config(c, base);
+        status = mhf_run_config_take(c, base);
     if (status == MHF_OK)
         status = open_tokenizer(c, base, &out->tokenizer);
     if (status == MHF_OK && out->tokenizer)
@@ -153,7 +152,7 @@ mhf_status mhf_run_resolve(mhf_run_config *c, const mhf_source *resumed, mhf_run
                           "tokenizer is not given, nor model.vocab_size: the model's rows are "
                           "counted from it");
     if (status == MHF_OK)
-        status = mhf_config_check(&c->model);
+        status = mhf_run_config_check_model(c);
     if (status == MHF_OK)
         status = take_table(c, base, out);
     if (status == MHF_OK && base)

@@ -29,18 +29,18 @@ static const char *as_path(const mhf_settings *s, const char *name)
 }
 
 const size_key run_config_sizes[] = {
-    {"model.hidden_size", offsetof(mhf_config, hidden_size), false},
-    {"model.num_hidden_layers", offsetof(mhf_config, num_hidden_layers), false},
-    {"model.num_attention_heads", offsetof(mhf_config, num_attention_heads), false},
-    {"model.num_key_value_heads", offsetof(mhf_config, num_key_value_heads), false},
-    {"model.head_dim", offsetof(mhf_config, head_dim), false},
-    {"model.intermediate_size", offsetof(mhf_config, intermediate_size), false},
-    {"model.max_position_embeddings", offsetof(mhf_config, max_position_embeddings), false},
-    {"model.vocab_size", offsetof(mhf_config, vocab_size), false},
-    {"model.bottle_neck_dim", offsetof(mhf_config, bottle_neck_dim), false},
-    {"model.num_hashes", offsetof(mhf_config, num_hashes), true},
-    {"model.num_buckets", offsetof(mhf_config, num_buckets), true},
-    {"model.num_lsh", offsetof(mhf_config, num_lsh), true},
+    {"model.hidden_size", offsetof(mhf_config, hidden_size), false, true},
+    {"model.num_hidden_layers", offsetof(mhf_config, num_hidden_layers), false, true},
+    {"model.num_attention_heads", offsetof(mhf_config, num_attention_heads), false, true},
+    {"model.num_key_value_heads", offsetof(mhf_config, num_key_value_heads), false, true},
+    {"model.head_dim", offsetof(mhf_config, head_dim), false, true},
+    {"model.intermediate_size", offsetof(mhf_config, intermediate_size), false, true},
+    {"model.max_position_embeddings", offsetof(mhf_config, max_position_embeddings), false, false},
+    {"model.vocab_size", offsetof(mhf_config, vocab_size), false, false},
+    {"model.bottle_neck_dim", offsetof(mhf_config, bottle_neck_dim), false, false},
+    {"model.num_hashes", offsetof(mhf_config, num_hashes), true, false},
+    {"model.num_buckets", offsetof(mhf_config, num_buckets), true, false},
+    {"model.num_lsh", offsetof(mhf_config, num_lsh), true, false},
 };
 const int run_config_n_sizes = sizeof run_config_sizes / sizeof *run_config_sizes;
 
@@ -149,6 +149,24 @@ static mhf_status fill_layers(const mhf_settings *s, mhf_run_config *c)
     return MHF_OK;
 }
 
+/* Values that are known, but not built. */
+static mhf_status check_built(const mhf_settings *s)
+{
+    static const char *const absent[][3] = {{"train.precision", "bfloat16", "auto or float32"},
+                                            {"parallel.schedule", "zb-h1", "1f1b"},
+                                            {"parallel.head", "tokens", "last"}};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if (is(s, absent[i][0], absent[i][1]))
+            return mhf_fail(MHF_E_CONFIG, "%s is %s, which this build does not have: expected %s",
+                            absent[i][0], absent[i][1], absent[i][2]);
+    if (!is(s, "parallel.head_shards", "auto"))
+        return mhf_fail(MHF_E_CONFIG,
+                        "parallel.head_shards is %s, expected auto: it goes with "
+                        "head: tokens, which this build does not have",
+                        settings_text(s, "parallel.head_shards"));
+    return MHF_OK;
+}
+
 static mhf_status check_together(const mhf_run_config *c)
 {
     if (c->warmup > c->steps)
@@ -158,12 +176,7 @@ static mhf_status check_together(const mhf_run_config *c)
         return mhf_fail(MHF_E_CONFIG,
                         "data.block is %lld, expected at most model.max_position_embeddings %d",
                         (long long)c->block, c->model.max_position_embeddings);
-    if (is(c->settings, "train.precision", "bfloat16"))
-        return mhf_fail(
-            MHF_E_CONFIG,
-            "train.precision is bfloat16, which this build does not have: expected auto or "
-            "float32");
-    return MHF_OK;
+    return check_built(c->settings);
 }
 
 static mhf_status fill(mhf_run_config *c)
@@ -204,6 +217,18 @@ static mhf_status fill(mhf_run_config *c)
     MHF_TRY(fill_trainable(s, c));
     MHF_TRY(fill_layers(s, c));
     return check_together(c);
+}
+
+mhf_status mhf_run_config_check_model(const mhf_run_config *config)
+{
+    const mhf_settings *s = config->settings;
+    const bool brought = !is(s, "model.preset", "none") || config->init;
+    for (int i = 0; i < run_config_n_sizes && !brought; i++)
+        if (run_config_sizes[i].required && !*settings_text(s, run_config_sizes[i].name))
+            return mhf_fail(MHF_E_CONFIG,
+                            "%s is not given, nor a model.preset or an init that brings it",
+                            run_config_sizes[i].name);
+    return mhf_config_check(&config->model);
 }
 
 mhf_status mhf_run_config_parse(const char *yaml, size_t n, const char *name, mhf_run_config *out)

@@ -60,7 +60,7 @@ static mhf_status print_value(const json_t *value, mhf_buf *out)
     return mhf_buf_add_text(out, list ? "]" : "}");
 }
 
-/* A key without a value has none to print: geometry left to a preset, files not given. */
+/* A key without a value: geometry left to a preset, files not given. */
 static bool is_empty(const json_t *value)
 {
     return json_is_string(value) && *json_string_value(value) == 0;
@@ -81,13 +81,35 @@ static mhf_status print_key(const setting *s, const key *k, bool origins, const 
     return mhf_buf_add_text(out, "\n");
 }
 
+static const int32_t *size_of(const mhf_run_config *config, const char *name)
+{
+    for (int i = 0; i < run_config_n_sizes; i++)
+        if (strcmp(run_config_sizes[i].name, name) == 0)
+            return (const int32_t *)((const char *)&config->model + run_config_sizes[i].offset);
+    return NULL;
+}
+
+/* As a comment, since giving it would be another configuration: what the key comes to. */
+static mhf_status print_empty_key(const mhf_run_config *config, const key *k, const char *section,
+                                  mhf_buf *out)
+{
+    const size_t start = out->n;
+    const int32_t *size = size_of(config, k->name);
+    MHF_TRY(mhf_buf_printf(out, "%s# %s: ", *section ? "  " : "",
+                           k->name + (*section ? strlen(section) + 1 : 0)));
+    MHF_TRY(size ? mhf_buf_printf(out, "%d", *size) : mhf_buf_add_text(out, "none"));
+    int pad = 44 - (int)(out->n - start);
+    return mhf_buf_printf(out, "%*s # %s (%s)\n", pad > 0 ? pad : 0, "",
+                          size ? "preset, tokenizer or model" : "default", k->text);
+}
+
 mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_buf *out)
 {
     char section[64] = "";
     for (int i = 0; i < settings_n_keys; i++) {
         const setting *s = &config->settings->values[i];
         const char *dot = strchr(settings_keys[i].name, '.');
-        if (is_empty(s->value))
+        if (is_empty(s->value) && !origins)
             continue;
         size_t n = dot ? (size_t)(dot - settings_keys[i].name) : 0;
         if (strlen(section) != n || strncmp(section, settings_keys[i].name, n) != 0) {
@@ -95,7 +117,8 @@ mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_
             if (n > 0)
                 MHF_TRY(mhf_buf_printf(out, "%s:\n", section));
         }
-        MHF_TRY(print_key(s, &settings_keys[i], origins, section, out));
+        MHF_TRY(is_empty(s->value) ? print_empty_key(config, &settings_keys[i], section, out)
+                                   : print_key(s, &settings_keys[i], origins, section, out));
     }
     return MHF_OK;
 }
@@ -115,6 +138,9 @@ mhf_status mhf_run_config_same(const mhf_run_config *stored, const mhf_run_confi
         const json_t *before = stored->settings->values[i].value;
         const json_t *after = now->settings->values[i].value;
         if (settings_keys[i].may_change || is_equal(&settings_keys[i], before, after))
+            continue;
+        /* Sizes given beside a checkpoint are compared with the model's own, whoever told them. */
+        if (size_of(now, settings_keys[i].name) && (is_empty(before) || is_empty(after)))
             continue;
         mhf_buf was = {0}, is = {0};
         mhf_status status = print_value(before, &was);

@@ -43,7 +43,8 @@ struct mhf_settings {
 typedef struct size_key {
     const char *name;
     size_t offset;
-    bool hashed; /* of an MHF model only */
+    bool hashed;   /* of an MHF model only */
+    bool required; /* without a preset */
 } size_key;
 
 extern const size_key run_config_sizes[];

@@ -153,8 +153,8 @@ static mhf_status fail_parse(const reader *r, const yaml_parser_t *parser)
                     parser->problem_mark.line + 1, parser->problem ? parser->problem : "?");
 }
 
-/* What the loader would take without a word: a second document, which it leaves unread, and
- * brackets nested so deep that they cost it hours. */
+/* What the loader would take without a word: a second document, which it leaves unread, aliases,
+ * and brackets nested so deep that they cost it hours. */
 static mhf_status check_shape(const reader *r, const char *yaml, size_t n)
 {
     enum { DEEPEST = 16 };
@@ -175,7 +175,10 @@ static mhf_status check_shape(const reader *r, const char *yaml, size_t n)
         depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
         documents += type == YAML_DOCUMENT_START_EVENT;
         end = type == YAML_STREAM_END_EVENT;
-        if (depth > DEEPEST)
+        if (type == YAML_ALIAS_EVENT)
+            status = mhf_fail(MHF_E_CONFIG, "%s line %zu: an alias, expected the value itself",
+                              r->name, line);
+        else if (depth > DEEPEST)
             status = mhf_fail(MHF_E_CONFIG, "%s line %zu: nested more than %d deep", r->name, line,
                               DEEPEST);
         else if (documents > 1)

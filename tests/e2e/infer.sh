@@ -83,12 +83,15 @@ bad_request "not valid JSON" '{"context":"a","continua'
 bad_request "expected a JSON object" '["a"]' alone
 bad_request "key 'context' is missing" '{"continuation":"a"}' alone
 bad_request "key 'context' is an integer" '{"context":5,"continuation":"a"}' alone
-bad_request "no 'continuation'" '{"context":"a"}' alone
+bad_request "key 'continuation' is missing" '{"context":"a"}' alone
+bad_request "no 'continuation', 'continuation_ids', 'text' or 'string'" '{"a":"b"}' alone
+bad_request "both 'context' and 'text'" '{"context":"a","continuation":"b","text":"c"}' alone
 bad_request "the continuation has no token" '{"context":"a","continuation":""}'
 bad_request "the continuation has no token" '{"context_ids":[5],"continuation_ids":[]}'
 bad_request "key 'context_ids' holds token 1000, expected 0 to 999" '{"context_ids":[1000],"continuation_ids":[5]}' alone
 bad_request "key 'continuation_ids' holds token -1" '{"context_ids":[1],"continuation_ids":[-1]}' alone
-bad_request "key 'context_ids' is not a list" '{"continuation_ids":[5]}' alone
+bad_request "key 'context_ids' is missing" '{"continuation_ids":[5]}' alone
+bad_request "key 'context_ids' is not a list" '{"context_ids":7,"continuation_ids":[5]}' alone
 bad_request "the continuation has 301 tokens, expected at most 256" "{\"context_ids\":[1],\"continuation_ids\":[$long]}"
 printf '{"text":"a"}\n{"text":"\xff"}\n' >bad.jsonl
 expect_refused 3 "line 2: not valid JSON" run 1 score "$model" "${engine[@]}" -i bad.jsonl -o bad.out

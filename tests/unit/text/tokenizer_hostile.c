@@ -240,12 +240,36 @@ static void test_files(void)
     CU_ASSERT_PTR_NULL(tokenizer);
 }
 
+/* Thirty steps, each of which makes ten of one: a file of some KB that asks for 10^30 bytes. */
+static void test_growing_normalizer(void)
+{
+    mhf_buf json = {0};
+    CHECK_OK(mhf_buf_add_text(&json, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":["));
+    for (int i = 0; i < 30; i++)
+        CHECK_OK(mhf_buf_printf(&json,
+                                "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"
+                                "\"content\":\"aaaaaaaaaa\"}",
+                                i ? "," : ""));
+    CHECK_OK(mhf_buf_add_text(&json, "]}," MODEL "}"));
+    mhf_tokenizer *tokenizer;
+    mhf_encoding encoding = {0};
+    CHECK_OK(mhf_tokenizer_parse(json.data, json.n, NULL, 0, "t.json", NULL, &tokenizer));
+    CU_ASSERT_EQUAL(mhf_tokenizer_encode(tokenizer, "a", 1, MHF_ENCODE_RANGES, &encoding),
+                    MHF_E_DATA);
+    CU_ASSERT_PTR_NOT_NULL(strstr(mhf_error(), "normalizers make more than"));
+    CHECK_OK(mhf_tokenizer_encode(tokenizer, "b", 1, MHF_ENCODE_RANGES, &encoding));
+    mhf_encoding_free(&encoding);
+    mhf_tokenizer_free(tokenizer);
+    mhf_buf_free(&json);
+}
+
 int main(void)
 {
     const test_case cases[] = {
         {"each refusal names its place", test_refused},
         {"deep nesting", test_deep_nesting},
         {"catastrophic expressions", test_catastrophic_regex},
+        {"a normalizer that grows", test_growing_normalizer},
         {"cut short and damaged", test_damage},
         {"texts without tokens", test_no_tokens},
         {"files", test_files},

@@ -143,7 +143,7 @@ static void unknown_and_twice(void)
     check_refused("train: {steps: 3\n", "t.yaml line", "YAML");
     check_refused("a: \"\\x00\"\n", "t.yaml line 1", "a");
     check_refused("run: \"a\\0b\"\n", "t.yaml line 1", "");
-    check_refused("a: &x [*x, *x]\n", "t.yaml line 1", "a");
+    check_refused("a: &x [*x, *x]\n", "t.yaml line 1", "alias");
     check_refused("data: {train: &x [*x, *x]}\n", "t.yaml line 1", "");
     check_refused("\xff\xfe\n", "t.yaml", "YAML");
 }
@@ -339,7 +339,10 @@ static const char *other_value(const key *k)
 
 static void what_may_change(void)
 {
-    static const char *const allowed[] = {"parallel.", "checkpoint.", "run", "train.steps"};
+    /* The last two are not in `base`: resolving compares them with the checkpoint's model. */
+    static const char *const allowed[] = {
+        "parallel.",   "checkpoint.",      "run",
+        "train.steps", "model.vocab_size", "model.max_position_embeddings"};
     int changed = 0;
     for (int i = 0; i < settings_n_keys; i++) {
         const char *value = other_value(&settings_keys[i]);
@@ -359,7 +362,7 @@ static void what_may_change(void)
         if ((status == MHF_OK) != may)
             fprintf(stderr, "\n    changing %s gives %d\n", name, (int)status);
         CU_ASSERT_EQUAL(status, may ? MHF_OK : MHF_E_MISMATCH);
-        if (!may)
+        if (status != MHF_OK)
             CU_ASSERT(says(name, value));
         mhf_run_config_free(&before);
         mhf_run_config_free(&after);
