@@ -25,9 +25,9 @@ out=
 while [ $# -gt 0 ]; do
     case $1 in
         --product) objective=product ;;
-        --steps) steps=${2:?--steps needs a number}; shift ;;
-        --ranks) ranks=${2:?--ranks needs a number}; shift ;;
-        --out) out=${2:?--out needs a folder}; shift ;;
+        --steps) steps=${2:-}; [ "$steps" ] || usage "--steps needs a number"; shift ;;
+        --ranks) ranks=${2:-}; [ "$ranks" ] || usage "--ranks needs a number"; shift ;;
+        --out) out=${2:-}; [ "$out" ] || usage "--out needs a folder"; shift ;;
         *) usage "unknown option $1" ;;
     esac
     shift

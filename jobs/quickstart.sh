@@ -24,9 +24,9 @@ pairs=()
 while [ $# -gt 0 ]; do
     case $1 in
         --long) long=-long ;;
-        --pairs) pairs+=("${2:?--pairs needs a file}"); shift ;;
-        --ranks) ranks=${2:?--ranks needs a number}; shift ;;
-        --out) out=${2:?--out needs a folder}; shift ;;
+        --pairs) [ "${2:-}" ] || usage "--pairs needs a file"; pairs+=("$2"); shift ;;
+        --ranks) ranks=${2:-}; [ "$ranks" ] || usage "--ranks needs a number"; shift ;;
+        --out) out=${2:-}; [ "$out" ] || usage "--out needs a folder"; shift ;;
         *) usage "unknown option $1" ;;
     esac
     shift

@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
     case $1 in
         --full) exclude='^$' setup=(--full) ;;
         --sanitize) preset=sanitize ;;
-        -R) pattern=${2:?-R needs a pattern}; shift ;;
+        -R) [ "${2:-}" ] || { echo "-R needs a pattern" >&2; exit 2; }; pattern=$2; shift ;;
         *) sed -n '4,8s/^# //p' "$0" >&2; exit 2 ;;
     esac
     shift

@@ -46,7 +46,6 @@ typedef enum mhf_status {
 } mhf_status;
 
 int mhf_status_exit_code(mhf_status status);
-const char *mhf_status_text(mhf_status status);
 
 /** Leave one sentence (file, place, found, expected) for the user and return `status`. */
 mhf_status mhf_fail(mhf_status status, const char *format, ...) MHF_PRINTF(2, 3);
@@ -140,8 +139,9 @@ size_t mhf_utf8_valid(const char *text, size_t n);
 
 /** Read a whole file ("-" is stdin), at most `limit` bytes (MHF_E_DATA when longer). */
 mhf_status mhf_file_read(const char *path, size_t limit, mhf_buf *out);
-/** Write bytes so that `path` is the old file or the whole new one. "-" is stdout; a device or a
- * pipe is written to as it is. */
+/** Write bytes so that `path`, or the file that it is a link to, is the old file or the whole new
+ * one.
+ * "-" is stdout; a device, a pipe or /dev/stdout is written to as it is. */
 mhf_status mhf_file_write(const char *path, const void *bytes, size_t n);
 /** Could mhf_file_write do its work? Asked before long work; writes nothing. Errors: MHF_E_IO, for
  * a folder that is missing or can't be written to, or a path that is a folder itself. */

@@ -92,11 +92,35 @@ static mhf_status write_all(int fd, const char *path, const char *bytes, size_t 
     return MHF_OK;
 }
 
-/* Is something at the path that is neither a file nor a folder? */
+/* Is the path a way to an open descriptor? What is at its end, be it a file, is written to as it
+ * is. */
+static bool is_descriptor(const char *path)
+{
+    static const char *const ways[] = {"/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (strncmp(path, ways[i], strlen(ways[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Is something at the path that is neither a file of its own nor a folder? */
 static bool is_stream(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+    return stat(path, &info) == 0 && !S_ISDIR(info.st_mode) &&
+           (is_descriptor(path) || !S_ISREG(info.st_mode));
+}
+
+/* out = the file that a link leads to, so that the link stays; any other path as it is. */
+static mhf_status follow_link(const char *path, mhf_buf *out)
+{
+    struct stat info;
+    const bool link = lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
+    char *target = link ? realpath(path, NULL) : NULL;
+    mhf_buf_clear(out);
+    mhf_status status = mhf_buf_add_text(out, target ? target : path);
+    free(target);
+    return status;
 }
 
 mhf_status mhf_file_temporary(const char *path, mhf_buf *out)
@@ -105,8 +129,8 @@ mhf_status mhf_file_temporary(const char *path, mhf_buf *out)
         return mhf_fail(MHF_E_IO, "%s: is a folder, expected the name of a file", path);
     if (is_stream(path))
         return mhf_fail(MHF_E_IO, "%s: is a device or a pipe, expected the name of a file", path);
-    mhf_buf_clear(out);
-    return mhf_buf_printf(out, "%s.tmp", path);
+    MHF_TRY(follow_link(path, out));
+    return mhf_buf_add_text(out, ".tmp");
 }
 
 static mhf_status folder_of(const char *path, mhf_buf *out)
@@ -122,12 +146,15 @@ mhf_status mhf_file_check_writable(const char *path)
         return MHF_OK;
     if (is_stream(path))
         return access(path, W_OK) == 0 ? MHF_OK : mhf_fail_io(path, "can't write");
-    mhf_buf name = {0};
+    mhf_buf name = {0}, target = {0};
     mhf_status status = mhf_file_temporary(path, &name);
     if (status == MHF_OK)
-        status = folder_of(path, &name);
+        status = follow_link(path, &target);
+    if (status == MHF_OK)
+        status = folder_of(target.data, &name);
     if (status == MHF_OK && access(name.data, W_OK | X_OK) != 0)
         status = mhf_fail_io(path, "can't create");
+    mhf_buf_free(&target);
     mhf_buf_free(&name);
     return status;
 }
@@ -162,14 +189,19 @@ mhf_status mhf_file_publish(const char *temporary, const char *path)
         bad = 1, (void)mhf_fail_io(temporary, "can't close");
     if (bad)
         return MHF_E_IO;
-    if (rename(temporary, path) != 0)
-        return mhf_fail_io(path, "can't rename the finished file to this name");
-    return sync_folder_of(path);
+    mhf_buf target = {0};
+    mhf_status status = follow_link(path, &target);
+    if (status == MHF_OK && rename(temporary, target.data) != 0)
+        status = mhf_fail_io(path, "can't rename the finished file to this name");
+    if (status == MHF_OK)
+        status = sync_folder_of(target.data);
+    mhf_buf_free(&target);
+    return status;
 }
 
 static mhf_status write_stream(const char *path, const void *bytes, size_t n)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd < 0)
         return mhf_fail_io(path, "can't open");
     mhf_status status = write_all(fd, path, bytes, n);

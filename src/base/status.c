@@ -22,11 +22,6 @@ int mhf_status_exit_code(mhf_status status)
     return statuses[status].exit_code;
 }
 
-const char *mhf_status_text(mhf_status status)
-{
-    return statuses[status].text;
-}
-
 const char *mhf_error(void)
 {
     return error_text;

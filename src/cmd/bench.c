@@ -127,9 +127,12 @@ static mhf_status measure(arguments *a, mhf_run_config *config)
     config->batch = N / T;
     if (config->micro_batch > config->batch)
         config->micro_batch = config->batch;
+    mhf_log(MHF_LOG_INFO, "bench: the machine's products and memory");
     MHF_TRY(bench_machine_measure(&machine));
+    mhf_log(MHF_LOG_INFO, "bench: a training step of %lld tokens, several times", (long long)N);
     /* The step first: its peak of memory is the process's. */
     MHF_TRY(bench_step_measure(config, N, &machine, &step));
+    mhf_log(MHF_LOG_INFO, "bench: each kernel");
     MHF_TRY(
         bench_kernels_measure(&config->model, config->micro_batch * T, T, &machine, kernels, &n));
     mhf_status status = a->json ? print_json(&machine, kernels, n, &step, &text)

@@ -74,6 +74,8 @@ static mhf_status check_output(const char *output, bool stream, const char *cons
                                int n_inputs)
 {
     mhf_buf temporary = {0};
+    if (!*output)
+        return mhf_fail(MHF_E_USAGE, "-o is '', expected the name of a file");
     MHF_TRY(mhf_file_check_writable(output));
     mhf_status status = mhf_file_temporary(output, &temporary);
     mhf_buf_free(&temporary);

@@ -83,7 +83,7 @@ static mhf_status evaluate(arguments *a, const mhf_loaded *loaded, mhf_evaluatio
     mhf_status status = mhf_agree(mhf_tokens_open(a->input, &tokens));
     if (status == MHF_OK)
         status = mhf_evaluate(loaded->model, loaded->tokenizer, tokens, &a->options, result);
-    if (status != MHF_OK && tokens)
+    if (status == MHF_E_NONFINITE)
         (void)mhf_fail_within(status, "%s", a->input);
     mhf_tokens_close(tokens);
     return status;

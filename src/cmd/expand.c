@@ -53,6 +53,7 @@ static const mhf_command command = {
         "ones keep theirs, no parameter is added. Standard: rows of new tokens are the mean of "
         "the rows of their pieces.",
     .options = options,
+    .special_names = true,
     .required = (const int[]){KEY_TOKENIZER, 'o', 0},
     .take = take};
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "mhf/parallel.h"
@@ -73,8 +74,14 @@ static void finalize(void)
 {
     int done;
     MPI_Finalized(&done);
-    if (!done)
-        MPI_Finalize();
+    if (done)
+        return;
+    const bool unsaid = fflush(stdout) != 0 || ferror(stdout);
+    MPI_Finalize();
+    if (unsaid) { /* a help that nobody could read is no success */
+        fputs("error: standard output: can't write\n", stderr);
+        _exit(mhf_status_exit_code(MHF_E_IO));
+    }
 }
 
 static int run(int rank, int argc, char **argv)
@@ -82,8 +89,8 @@ static int run(int rank, int argc, char **argv)
     const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
     if (!command) {
         if (rank == 0 && argc > 1)
-            fprintf(stderr, "mhf: there is no command '%s'\n", argv[1]);
-        if (rank == 0)
+            fprintf(stderr, "mhf: there is no command '%s'\nTry `mhf --help'.\n", argv[1]);
+        else if (rank == 0)
             print_usage(stderr);
         return mhf_status_exit_code(MHF_E_USAGE);
     }
@@ -106,14 +113,6 @@ static bool asks(int argc, char **argv, const char *option)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
-        print_usage(stdout);
-        return 0;
-    }
-    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
-        puts("mhf " MHF_VERSION);
-        return 0;
-    }
     /* After a full disk HDF5 can crash when it tidies up at exit, or inside MPI_Finalize, which it
      * asks to be told of when it starts after MPI: no handler, and a start before MPI. */
     H5dont_atexit();
@@ -128,7 +127,13 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
     mhf_log_start(MHF_LOG_INFO, rank, n_ranks);
     int code = 0;
-    if (rank == 0 || !(asks(argc, argv, "--help") || asks(argc, argv, "--usage")))
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
+        if (rank == 0)
+            print_usage(stdout);
+    } else if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        if (rank == 0)
+            puts("mhf " MHF_VERSION);
+    } else if (rank == 0 || !(asks(argc, argv, "--help") || asks(argc, argv, "--usage")))
         code = run(rank, argc, argv);
     finalize();
     return code;

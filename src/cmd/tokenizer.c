@@ -35,10 +35,11 @@ mhf_status mhf_cmd_tokenizer(int argc, char **argv)
         if (strcmp(argv[1], subcommands[i].name) == 0)
             return subcommands[i].run(argc - 1, argv + 1);
     bool asked = argc > 1 && strcmp(argv[1], "--help") == 0;
-    if (rank == 0)
-        print_usage(asked ? stdout : stderr);
+    if (rank == 0 && asked)
+        print_usage(stdout);
     if (asked)
         return MHF_OK;
-    return mhf_fail(MHF_E_USAGE, "mhf tokenizer: '%s' is not train, extend, encode or decode",
-                    argc > 1 ? argv[1] : "");
+    return mhf_fail(MHF_E_USAGE, "mhf tokenizer: %s%s%s, expected train, extend, encode or decode",
+                    argc > 1 ? "the subcommand is '" : "no subcommand", argc > 1 ? argv[1] : "",
+                    argc > 1 ? "'" : "");
 }

@@ -3,6 +3,7 @@
 #include "tokenizer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd.h"
 
@@ -38,6 +39,7 @@ static const mhf_command encode_command = {
     .operands = "TOKENIZER",
     .about = "Encode each line of standard input to token ids, a line for a line.",
     .options = encode_options,
+    .special_names = true,
     .take = take};
 
 static const struct argp_option decode_options[] = {
@@ -47,6 +49,7 @@ static const mhf_command decode_command = {
     .operands = "TOKENIZER",
     .about = "Decode each line of standard input, {\"ids\"}, to {\"text\"}.",
     .options = decode_options,
+    .special_names = true,
     .take = take};
 
 typedef struct work {
@@ -94,6 +97,15 @@ static mhf_status encode_text(work *w, const char *text, size_t n)
     return mhf_buf_add(&w->out, "\n", 1);
 }
 
+/* Lines of JSON may be parted by empty ones. */
+static bool is_blank(const char *line, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!memchr(" \t\r\n", line[i], 4))
+            return false;
+    return true;
+}
+
 static mhf_status encode_line(work *w, const char *line, size_t n)
 {
     if (!w->arguments->jsonl)
@@ -101,6 +113,8 @@ static mhf_status encode_line(work *w, const char *line, size_t n)
     json_t *json;
     const char *text;
     size_t n_text;
+    if (is_blank(line, n))
+        return MHF_OK;
     MHF_TRY(mhf_json_parse(line, n, w->place, &json));
     mhf_status status = mhf_json_string(json, "text", w->place, &text, &n_text);
     if (status == MHF_OK)
@@ -130,6 +144,8 @@ static mhf_status take_ids(work *w, const json_t *ids)
 static mhf_status decode_line(work *w, const char *line, size_t n)
 {
     json_t *json;
+    if (is_blank(line, n))
+        return MHF_OK;
     MHF_TRY(mhf_json_parse(line, n, w->place, &json));
     mhf_status status = take_ids(w, json_object_get(json, "ids"));
     json_decref(json);

@@ -75,6 +75,7 @@ static const mhf_command train_command = {
     .about = "Learn a tokenizer: every line of a .txt, every \"text\" of a .jsonl, .gz and .zst of "
              "both.",
     .options = train_options,
+    .special_names = true,
     .required = (const int[]){'o', KEY_VOCAB_SIZE, 0},
     .take = take_train};
 
@@ -90,6 +91,7 @@ static const mhf_command extend_command = {
     .operands = "TOKENIZER TEXT...",
     .about = "Add tokens learned from more texts, one text a language; old tokens keep their ids.",
     .options = extend_options,
+    .special_names = true,
     .required = (const int[]){'o', KEY_PER_TEXT, 0},
     .take = take};
 

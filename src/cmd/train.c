@@ -100,6 +100,9 @@ static mhf_status find_checkpoint(const mhf_run_config *config, mhf_resume resum
     *out = NULL;
     if (rank == 0 && config->run)
         status = mhf_run_newest(config->run, out, &refused);
+    if (status == MHF_OK && rank == 0 && config->run && !*out && refused > 0)
+        mhf_log(MHF_LOG_WARN, "%s: none of its %d checkpoints is whole: the run starts anew",
+                config->run, refused);
     if (*out && resume == MHF_RESUME_NONE)
         status = mhf_fail(
             MHF_E_MISMATCH,

@@ -101,6 +101,8 @@ static mhf_status correlate(mhf_study_result *result, double *x)
     int64_t n = 0, layers = result->layers;
     for (int64_t p = 0; p < result->pairs; p++)
         n += result->covered[p];
+    if (n < 3)
+        mhf_log(MHF_LOG_WARN, "%lld pairs are covered, too few for a correlation", (long long)n);
     double *y = x + layers * n;
     for (int64_t l = 0; l <= layers; l++) {
         const double *from = l < layers ? &result->similarity[l * result->pairs] : result->human;
@@ -134,8 +136,6 @@ static mhf_status study_input(const mhf_study_input *input, const mhf_pairs *pai
             status = fill_similarity(input->states, i, pairs, out->covered, rows,
                                      &out->similarity[layer * out->pairs]);
     }
-    if (status != MHF_OK)
-        (void)mhf_fail_within(status, "%s", input->path);
     free(rows);
     return status;
 }

@@ -115,6 +115,9 @@ static mhf_status build_table(const mhf_run_config *c, const mhf_tokenizer *toke
 
 static mhf_status take_table(const mhf_run_config *c, const mhf_source *base, mhf_run_inputs *in)
 {
+    if (c->model.head == MHF_HEAD_STANDARD && c->signatures_file)
+        return mhf_fail(MHF_E_CONFIG,
+                        "signatures.file is given, but a Standard model has no signatures");
     if (c->model.head == MHF_HEAD_STANDARD)
         return MHF_OK;
     if (base) {
@@ -123,6 +126,10 @@ static mhf_status take_table(const mhf_run_config *c, const mhf_source *base, mh
     }
     if (c->signatures_file) {
         MHF_TRY(mhf_signatures_read(c->signatures_file, &in->table));
+        if (settings_given(c->settings, "signatures.rule") && in->table.options.rule != c->rule)
+            return mhf_fail(MHF_E_MISMATCH, "signatures.rule is %s, but %s was built by rule %s",
+                            mhf_signature_rule_name(c->rule), c->signatures_file,
+                            mhf_signature_rule_name(in->table.options.rule));
         return check_table(c, &in->table, in->tokenizer, c->signatures_file);
     }
     if (!in->tokenizer)

@@ -47,6 +47,9 @@ mhf_status trainer_report(trainer *t, const step_result *r)
         return MHF_OK;
     }
     const double rate = (double)(c->batch * c->block) / r->took;
+    /* A step above the peak tells that others were at work while the peak was measured. */
+    if (rate * t->flops_per_token > t->peak)
+        t->peak = rate * t->flops_per_token;
     json_t *line = json_object();
     json_object_set_new(line, "step", json_integer(t->step));
     json_t *losses = report_json(&r->train);

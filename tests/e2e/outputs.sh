@@ -37,6 +37,10 @@ while read -r command; do
 done < <(commands /dev/full)
 [ -z "$(ls folder)" ] || fail "something is written to a folder"
 
+while read -r command; do
+    expect_refused 2 "^error: -o is ''" run 1 $command ''
+done < <(commands '')
+
 expect_refused 2 "^error: text.txt: is read from" run 1 corpus tokenizer.json text.txt -o text.txt
 expect_refused 2 "^error: ./tokenizer.json: is read from" run 2 corpus tokenizer.json text.txt -o ./tokenizer.json
 expect_refused 2 "^error: requests.jsonl: is read from" run 2 score model -i requests.jsonl -o requests.jsonl
@@ -45,8 +49,20 @@ expect_refused 2 "^error: tokenizer.json: is read from" run 1 signatures tokeniz
 expect_refused 2 "^error: text.txt: is read from" run 2 tokenizer train --kind byte-level --vocab-size 300 text.txt -o text.txt
 expect_refused 4 "^error: pairs.tsv: exists and is not a folder" run 1 study rare-words model --pairs pairs.tsv -o pairs.tsv
 expect_refused 4 "^error: pairs.tsv: exists and is not a folder" run 1 export model -o pairs.tsv
-expect_refused 4 "^error: pairs.tsv/checkpoints: can.t make the folder" run 1 train tiny.yaml --run pairs.tsv
+expect_refused 4 "^error: pairs.tsv/checkpoints: can.t (make|open) the folder" run 1 train tiny.yaml --run pairs.tsv
 [ "$(wc -c <text.txt)" -gt 10000 ] || fail "an input is lost"
+
+# Standard output by its name, and a link, are what they were afterwards.
+run 1 score model -i requests.jsonl -o /dev/stdout --quiet >named.jsonl
+run 1 score model -i requests.jsonl --quiet >plain.jsonl
+expect_same plain.jsonl named.jsonl
+[ -L /dev/stdout ] || fail "a file takes /dev/stdout's place"
+expect_refused 4 "/dev/stdout: is a device" run 1 dump model -i items.jsonl -o /dev/stdout
+touch target
+ln -s target link
+expect_exit 0 '' run 1 score model -i requests.jsonl -o link
+[ -L link ] || fail "a file takes a link's place"
+expect_same plain.jsonl target
 
 # A pipe gets the answers as they are; a model may be replaced by what comes of it.
 expect_exit 0 '' run 1 score model -i requests.jsonl -o scores.jsonl

@@ -46,6 +46,30 @@ static void test_write(void)
     CU_ASSERT_EQUAL(mhf_dir_make(in_folder("a/b")), MHF_E_IO); /* a is a file */
 }
 
+/* A link stays a link; /dev/stdout is one, and its target is somebody's open file. */
+static void test_links(void)
+{
+    struct stat info;
+    CHECK_OK(mhf_file_write(in_folder("target"), "old", 3));
+    CU_ASSERT_EQUAL_FATAL(symlink("target", in_folder("link")), 0);
+    CHECK_OK(mhf_file_check_writable(in_folder("link")));
+    CHECK_OK(mhf_file_write(in_folder("link"), "new", 3));
+    CU_ASSERT_TRUE(lstat(in_folder("link"), &info) == 0 && S_ISLNK(info.st_mode));
+    check_content(in_folder("target"), "new");
+    CU_ASSERT_EQUAL_FATAL(symlink("absent", in_folder("dangling")), 0);
+    CHECK_OK(mhf_file_write(in_folder("dangling"), "new", 3));
+    check_content(in_folder("dangling"), "new");
+
+    char path[64];
+    int fd = open(in_folder("open"), O_RDWR | O_CREAT, 0600);
+    CU_ASSERT_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(write(fd, "first ", 6), 6);
+    snprintf(path, sizeof path, "/dev/fd/%d", fd);
+    CHECK_OK(mhf_file_write(path, "second", 6));
+    close(fd);
+    check_content(in_folder("open"), "first second");
+}
+
 static void test_read(void)
 {
     mhf_buf found = {0};
@@ -125,6 +149,7 @@ int main(void)
     static const test_case cases[] = {
         {"write", test_write},
         {"read", test_read},
+        {"links", test_links},
         {"devices and pipes", test_streams},
         {"asked before", test_check_writable},
         {"paths", test_paths},
