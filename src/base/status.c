@@ -8,18 +8,15 @@
 enum { ERROR_MAX = 4096 };
 static _Thread_local char error_text[ERROR_MAX] = "no error";
 
-static const struct {
-    int exit_code;
-    const char *text;
-} statuses[] = {
-#define STATUS_ROW(name, code, text) {code, text},
-    MHF_STATUS_LIST(STATUS_ROW)
-#undef STATUS_ROW
+static const int exit_codes[] = {
+#define STATUS_CODE(name, code, text) code,
+    MHF_STATUS_LIST(STATUS_CODE)
+#undef STATUS_CODE
 };
 
 int mhf_status_exit_code(mhf_status status)
 {
-    return statuses[status].exit_code;
+    return exit_codes[status];
 }
 
 const char *mhf_error(void)
