@@ -81,7 +81,28 @@ static mhf_status make_tokenizer_config(const mhf_tokenizer *tokenizer, mhf_buf 
     return status;
 }
 
-static mhf_status write_tokenizer(const mhf_source *source, const char *folder)
+/* Without a class transformers takes that of the model type, whose splitting may be another: name
+ * the one that does what tokenizer.json says. What else the file says stays as it is. */
+static mhf_status add_class(const char *config, size_t n, mhf_buf *out)
+{
+    json_t *o = json_loadb(config, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+    const char *brace = memchr(config, '{', n);
+    mhf_status status = MHF_OK;
+    if (brace && json_is_object(o) && !json_object_get(o, "tokenizer_class")) {
+        const size_t head = (size_t)(brace - config) + 1;
+        status = mhf_buf_add(out, config, head);
+        if (status == MHF_OK)
+            status = mhf_buf_printf(out, "\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"%s",
+                                    json_object_size(o) > 0 ? "," : "\n");
+        if (status == MHF_OK)
+            status = mhf_buf_add(out, config + head, n - head);
+    }
+    json_decref(o);
+    return status;
+}
+
+/* Files that were imported stay as they came. */
+static mhf_status write_tokenizer(const mhf_source *source, const char *folder, bool imported)
 {
     mhf_tokenizer *tokenizer = NULL;
     mhf_buf made = {0};
@@ -94,8 +115,11 @@ static mhf_status write_tokenizer(const mhf_source *source, const char *folder)
         status = write_to(folder, tokenizer_name, json, n);
     }
     const char *config = status == MHF_OK ? mhf_tokenizer_config_json(tokenizer, &n) : NULL;
-    if (status == MHF_OK && !config) {
+    if (status == MHF_OK && !config)
         status = make_tokenizer_config(tokenizer, &made);
+    else if (status == MHF_OK && !imported)
+        status = add_class(config, n, &made);
+    if (made.n > 0) {
         config = made.data;
         n = made.n;
     }
@@ -122,7 +146,7 @@ mhf_status mhf_export_files(const mhf_source *source, const char *folder, const 
             status = write_to(folder, carried.names[i], text->data, text->n);
     }
     if (status == MHF_OK)
-        status = write_tokenizer(source, folder);
+        status = write_tokenizer(source, folder, config != NULL);
     if (status == MHF_OK)
         status = write_config(source, folder, dtype, config);
     mhf_carried_free(&carried);

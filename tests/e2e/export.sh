@@ -59,5 +59,19 @@ expect_refused 4 "absent" run 1 expand model.h5 --tokenizer absent.json -o no.h5
 expect_refused 4 "absent" run 1 expand absent.h5 --tokenizer "$grown" -o no.h5
 expect_refused 4 "no/folder" run 1 expand model.h5 --tokenizer "$grown" -o no/folder/x.h5
 [ ! -e no.h5 ] || fail "a refused expansion left a file"
+# A tokenizer's class, without which transformers takes the model type's, is named where its file doesn't.
+make_inputs || fail "no inputs"
+echo '{"eos_token": "<|endoftext|>"}' >tokenizer_config.json
+for kind in product vocabulary standard; do
+    write_config $kind $kind.yaml
+    expect_exit 75 "" train 1 1 $kind $kind.yaml --stop-after 1
+    expect_exit 0 "" run 1 export $kind -o $kind.out --quiet
+    cmp tokenizer.json $kind.out/tokenizer.json || fail "$kind: another tokenizer.json"
+    grep -q '"tokenizer_class": "PreTrainedTokenizerFast"' $kind.out/tokenizer_config.json || fail "$kind: no class"
+    grep -q '"eos_token": "<|endoftext|>"' $kind.out/tokenizer_config.json || fail "$kind: no EOS"
+    expect_exit 0 "" run 1 export $kind.out -o $kind.again --quiet
+    diff -r $kind.out $kind.again || fail "$kind: another export of the export"
+done
+
 find . -name '*.tmp' | grep . && fail "temporary files are left behind"
 finish

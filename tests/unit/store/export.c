@@ -333,6 +333,49 @@ static void test_kept_files(void)
     }
 }
 
+/* A tokenizer whose file names no class gets one; all else of the file, and a file that was
+ * imported, stays as it is. */
+static void test_tokenizer_class(void)
+{
+    static const char json[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}}";
+    static const char added[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"";
+    static const struct {
+        const char *in, *out; /* out NULL: as it was */
+    } cases[] = {
+        {"{}", "\n}"},
+        {" { \"mine\": 1e30, \"eos_token\": \"a\"}", ", \"mine\": 1e30, \"eos_token\": \"a\"}"},
+        {"{\"tokenizer_class\": \"Mine\"}", NULL}};
+    const float embedding[32] = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mhf_tokenizer *tokenizer;
+        mhf_buf found = {0};
+        char wanted[256];
+        float values[32];
+        memcpy(values, embedding, sizeof values);
+        CHECK_OK(mhf_tokenizer_parse(json, strlen(json), cases[i].in, strlen(cases[i].in), "t",
+                                     NULL, &tokenizer));
+        const mhf_checkpoint_meta meta = {.tokenizer = tokenizer};
+        CHECK_OK(mhf_checkpoint_compose(in_folder("t.h5"), &small, read_values, values, &meta));
+        mhf_tokenizer_free(tokenizer);
+        CHECK_OK(export_to(in_folder("t.h5"), in_folder("t"), &full));
+        CHECK_OK(mhf_file_read(in_folder("t/tokenizer_config.json"), WHOLE, &found));
+        CHECK_OK(mhf_buf_add(&found, "", 1));
+        if (cases[i].out)
+            snprintf(wanted, sizeof wanted, "%s%s%s", *cases[i].in == ' ' ? " " : "", added,
+                     cases[i].out);
+        else
+            snprintf(wanted, sizeof wanted, "%s", cases[i].in);
+        CU_ASSERT_STRING_EQUAL(found.data, wanted);
+        mhf_buf_free(&found);
+        /* imported, nothing is added */
+        write_file(in_folder("t/tokenizer_config.json"), cases[i].in, strlen(cases[i].in));
+        import(in_folder("t"), in_folder("i.h5"));
+        CHECK_OK(export_to(in_folder("i.h5"), in_folder("i"), &full));
+        CU_ASSERT(
+            same_files(in_folder("t/tokenizer_config.json"), in_folder("i/tokenizer_config.json")));
+    }
+}
+
 /* ---- bad input ------------------------------------------------------------------------------ */
 
 static void test_hostile_names(void)
@@ -387,6 +430,7 @@ int main(void)
         {"config.json of an imported model", test_config},
         {"JSON as Python prints it", test_json_text},
         {"kept files", test_kept_files},
+        {"the tokenizer's class", test_tokenizer_class},
         {"kept files of wrong names", test_hostile_names},
         {"what can't be exported", test_refused},
     };
