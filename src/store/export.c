@@ -269,8 +269,7 @@ mhf_status mhf_export(mhf_source *source, const char *folder, const mhf_export_o
     if (status == MHF_OK && e.n_shards > 1)
         status = write_index(&e);
     if (status == MHF_OK)
-        status =
-            mhf_export_files(source, folder, options->type == MHF_BF16 ? "bfloat16" : "float32");
+        status = mhf_export_files(source, folder, options);
     if (status == MHF_OK)
         status = remove_old_weights(&e);
     mhf_signatures_free(&e.table);

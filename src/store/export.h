@@ -10,6 +10,7 @@
 mhf_status mhf_export_config(const mhf_config *config, const char *dtype, const mhf_buf *kept,
                              const char *name, mhf_buf *out);
 /** Write config.json and all kept files to the folder. */
-mhf_status mhf_export_files(const mhf_source *source, const char *folder, const char *dtype);
+mhf_status mhf_export_files(const mhf_source *source, const char *folder,
+                            const mhf_export_options *options);
 
 #endif

@@ -30,13 +30,16 @@ static mhf_status check_name(const mhf_source *source, const char *name)
                     source->info.path, name);
 }
 
-static mhf_status write_config(const mhf_source *source, const char *folder, const char *dtype,
-                               const mhf_buf *kept)
+static mhf_status write_config(const mhf_source *source, const char *folder,
+                               const mhf_export_options *options, const mhf_buf *kept)
 {
+    const char *dtype = options->type == MHF_BF16 ? "bfloat16" : "float32";
+    mhf_config config = source->config;
     mhf_buf text = {0}, name = {0};
+    config.use_conditional_prob |= options->vocabulary;
     mhf_status status = mhf_path_join(source->info.path, config_name, &name);
     if (status == MHF_OK)
-        status = mhf_export_config(&source->config, dtype, kept, name.data, &text);
+        status = mhf_export_config(&config, dtype, kept, name.data, &text);
     if (status == MHF_OK)
         status = write_to(folder, config_name, text.data, text.n);
     mhf_buf_free(&text);
@@ -130,7 +133,8 @@ static mhf_status write_tokenizer(const mhf_source *source, const char *folder, 
     return status;
 }
 
-mhf_status mhf_export_files(const mhf_source *source, const char *folder, const char *dtype)
+mhf_status mhf_export_files(const mhf_source *source, const char *folder,
+                            const mhf_export_options *options)
 {
     mhf_carried carried = {0};
     const mhf_buf *config = NULL;
@@ -148,7 +152,7 @@ mhf_status mhf_export_files(const mhf_source *source, const char *folder, const 
     if (status == MHF_OK)
         status = write_tokenizer(source, folder, config != NULL);
     if (status == MHF_OK)
-        status = write_config(source, folder, dtype, config);
+        status = write_config(source, folder, options, config);
     mhf_carried_free(&carried);
     return status;
 }

@@ -59,7 +59,8 @@ expect_refused 4 "absent" run 1 expand model.h5 --tokenizer absent.json -o no.h5
 expect_refused 4 "absent" run 1 expand absent.h5 --tokenizer "$grown" -o no.h5
 expect_refused 4 "no/folder" run 1 expand model.h5 --tokenizer "$grown" -o no/folder/x.h5
 [ ! -e no.h5 ] || fail "a refused expansion left a file"
-# A tokenizer's class, without which transformers takes the model type's, is named where its file doesn't.
+# What a run was trained with is said as the released code says it, and a tokenizer's class, without
+# which transformers takes the model type's, is named where its file doesn't.
 make_inputs || fail "no inputs"
 echo '{"eos_token": "<|endoftext|>"}' >tokenizer_config.json
 for kind in product vocabulary standard; do
@@ -72,6 +73,9 @@ for kind in product vocabulary standard; do
     expect_exit 0 "" run 1 export $kind.out -o $kind.again --quiet
     diff -r $kind.out $kind.again || fail "$kind: another export of the export"
 done
+grep -q '"use_conditional_prob": false' product.out/config.json || fail "product is not told"
+grep -q '"use_conditional_prob": true' vocabulary.out/config.json || fail "vocabulary is not told"
+! grep -q use_conditional_prob standard.out/config.json || fail "a Standard model has hash keys"
 
 find . -name '*.tmp' | grep . && fail "temporary files are left behind"
 finish
