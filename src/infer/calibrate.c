@@ -54,24 +54,30 @@ WIDE static void add_block(const float *s, const float *u, float factor, int64_t
     }
 }
 
-WIDE static void find_top(const float *s, const float *u, int64_t n, float *top_s, float *top_u)
+/* Lane by lane: a compiler that minds NaN can't turn one running maximum into several. */
+WIDE static float find_top(const float *x, int64_t n)
 {
-    float a = -INFINITY, b = 0;
-#pragma omp simd reduction(max : a, b)
-    for (int64_t v = 0; v < n; v++) {
-        a = s[v] > a ? s[v] : a;
-        b = u[v] > b ? u[v] : b;
-    }
-    *top_s = a;
-    *top_u = b;
+    enum { LANES = 16 };
+    float top[LANES];
+    int64_t v = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        top[lane] = -INFINITY;
+    for (; v + LANES <= n; v += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            top[lane] = x[v + lane] > top[lane] ? x[v + lane] : top[lane];
+    for (; v < n; v++)
+        top[0] = x[v] > top[0] ? x[v] : top[0];
+    for (int lane = 1; lane < LANES; lane++)
+        top[0] = top[lane] > top[0] ? top[lane] : top[0];
+    return top[0];
 }
 
 void mhf_calibration_add(const float *s, const float *u, int64_t n, float s_target,
                          mhf_calibration *sums)
 {
     double total[MHF_GRID] = {0}, moment[MHF_GRID] = {0};
-    float top_s, top_u, shifted[BLOCK];
-    find_top(s, u, n, &top_s, &top_u);
+    const float top_s = find_top(s, n), top_u = find_top(u, n);
+    float shifted[BLOCK];
     for (int64_t first = 0; first < n; first += BLOCK) {
         int64_t m = n - first < BLOCK ? n - first : BLOCK;
         for (int64_t v = 0; v < m; v++)
