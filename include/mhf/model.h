@@ -24,7 +24,8 @@ typedef struct mhf_config {
     int32_t num_hashes, num_buckets, num_lsh; /* 0 for a standard head */
     int32_t bottle_neck_dim;                  /* m */
     bool tie_word_embeddings, lsh_only_embed, mask_documents;
-    bool use_conditional_prob; /* the released code's name of the objective `vocabulary` */
+    bool use_conditional_prob;   /* trained with the objective `vocabulary`, in the released name */
+    bool normalize_padding_rows; /* and over all V rows, as the released code does; else V_actl */
     double rms_norm_eps, rope_theta;
     int32_t bos_token_id, eos_token_id, pad_token_id; /* -1: none */
 } mhf_config;
@@ -35,9 +36,12 @@ mhf_status mhf_config_preset(const char *name, mhf_config *config);
 /** Check ranges and that sizes fit together; MHF_E_CONFIG names the key. */
 mhf_status mhf_config_check(const mhf_config *config);
 /** Read Hugging Face's config.json text; what is not built (rope types, attention bias, sliding
- * layers, another activation, dropout) is MHF_E_DATA naming the key. */
+ * layers, another activation, dropout) is MHF_E_DATA naming the key. Absent keys are what the
+ * configuration classes of transformers and of the released code take them for; sizes of the model
+ * must be given. */
 mhf_status mhf_config_from_json(const char *json, size_t n, const char *name, mhf_config *config);
-/** Append config.json text with the released code's keys. */
+/** Append config.json text with the released code's keys, and where they differ from its ways,
+ * mask_documents and normalize_padding_rows. */
 mhf_status mhf_config_to_json(const mhf_config *config, mhf_buf *out);
 /** Number of coordinates the encoder sums: H, or num_lsh with lsh_only_embed. */
 int32_t mhf_config_encoder_hashes(const mhf_config *config);

@@ -156,7 +156,6 @@ typedef enum mhf_state_type { MHF_F32, MHF_F16, MHF_BF16 } mhf_state_type;
 typedef struct mhf_export_options {
     mhf_state_type type;     /* MHF_F32 or MHF_BF16 */
     int64_t max_shard_bytes; /* of tensors in a file, but that a tensor is never cut */
-    bool vocabulary;         /* MHF: trained with that objective, so use_conditional_prob is true */
 } mhf_export_options;
 
 /** Write config.json, tensors, tokenizer and kept files of a model, as the released code's

@@ -2,10 +2,7 @@
 /* mhf export: a model to a Hugging Face directory. Rank 0 works, tensor by tensor. */
 #include "cmd.h"
 
-#include <string.h>
-
 #include "mhf/store.h"
-#include "mhf/train.h"
 
 typedef struct arguments {
     mhf_common common;
@@ -49,19 +46,6 @@ static const mhf_command command = {
     .required = (const int[]){'o', 0},
     .take = take};
 
-/* Whether a run's checkpoint was trained with the objective `vocabulary`; other models' config.json
- * says it itself. */
-static bool trained_vocabulary(const char *run)
-{
-    mhf_run_config config;
-    if (!*run ||
-        mhf_run_config_parse(run, strlen(run), "the run's configuration", &config) != MHF_OK)
-        return false;
-    bool vocabulary = config.objective == MHF_VOCABULARY;
-    mhf_run_config_free(&config);
-    return vocabulary;
-}
-
 mhf_status mhf_cmd_export(int argc, char **argv)
 {
     arguments a = {.options = {.type = MHF_F32, .max_shard_bytes = 5000000000}};
@@ -71,7 +55,6 @@ mhf_status mhf_cmd_export(int argc, char **argv)
     double start = mhf_seconds();
     mhf_source *source;
     MHF_TRY(mhf_source_open(a.common.operands[0], &source));
-    a.options.vocabulary = trained_vocabulary(mhf_source_info_of(source)->run);
     mhf_status status = mhf_export(source, a.folder, &a.options);
     if (status == MHF_OK)
         mhf_log(MHF_LOG_INFO, "wrote %s from %s in %.1f s", a.folder,

@@ -146,15 +146,31 @@ static mhf_status read_token(const json_t *o, const char *name, const char *key,
     return MHF_OK;
 }
 
+/* Where a key is absent, the released configuration class has a value for it. */
 static mhf_status read_hash_keys(const json_t *o, const char *name, mhf_config *c)
 {
     c->head = MHF_HEAD_MHF;
+    c->num_lsh = 3;
     MHF_TRY(read_size(o, name, "num_hashes", 1, &c->num_hashes));
     MHF_TRY(read_size(o, name, "num_buckets", 2, &c->num_buckets));
     MHF_TRY(read_size_or(o, name, "num_lsh", 0, &c->num_lsh));
     MHF_TRY(read_size_or(o, name, "bottle_neck_dim", 1, &c->bottle_neck_dim));
     MHF_TRY(mhf_json_bool_or(o, "lsh_only_embed", name, &c->lsh_only_embed));
-    return mhf_json_bool_or(o, "use_conditional_prob", name, &c->use_conditional_prob);
+    MHF_TRY(mhf_json_bool_or(o, "use_conditional_prob", name, &c->use_conditional_prob));
+    c->normalize_padding_rows = c->use_conditional_prob;
+    return mhf_json_bool_or(o, "normalize_padding_rows", name, &c->normalize_padding_rows);
+}
+
+/* Absent keys are what transformers takes them for; a null is told by the other sizes. */
+static mhf_status read_heads(const json_t *o, const char *name, mhf_config *c)
+{
+    MHF_TRY(read_size(o, name, "num_attention_heads", 1, &c->num_attention_heads));
+    const bool heads_null = json_is_null(json_object_get(o, "num_key_value_heads"));
+    const bool width_null = json_is_null(json_object_get(o, "head_dim"));
+    c->num_key_value_heads = heads_null ? c->num_attention_heads : 32;
+    c->head_dim = width_null ? c->hidden_size / c->num_attention_heads : 128;
+    MHF_TRY(read_size_or(o, name, "num_key_value_heads", 1, &c->num_key_value_heads));
+    return read_size_or(o, name, "head_dim", 1, &c->head_dim);
 }
 
 static mhf_status read_config(const json_t *o, const char *name, mhf_config *c)
@@ -165,18 +181,14 @@ static mhf_status read_config(const json_t *o, const char *name, mhf_config *c)
                       .bottle_neck_dim = 64,
                       .max_position_embeddings = 32768,
                       .rms_norm_eps = 1e-6,
-                      .rope_theta = 1e6};
+                      .rope_theta = 1e4};
     MHF_TRY(check_built(o, name));
     MHF_TRY(read_rope(o, name, c));
     MHF_TRY(read_size(o, name, "vocab_size", 1, &c->vocab_size));
     MHF_TRY(read_size(o, name, "hidden_size", 1, &c->hidden_size));
     MHF_TRY(read_size(o, name, "num_hidden_layers", 1, &c->num_hidden_layers));
-    MHF_TRY(read_size(o, name, "num_attention_heads", 1, &c->num_attention_heads));
     MHF_TRY(check_layer_types(o, name, c->num_hidden_layers));
-    c->num_key_value_heads = c->num_attention_heads;
-    MHF_TRY(read_size_or(o, name, "num_key_value_heads", 1, &c->num_key_value_heads));
-    c->head_dim = c->hidden_size / c->num_attention_heads;
-    MHF_TRY(read_size_or(o, name, "head_dim", 1, &c->head_dim));
+    MHF_TRY(read_heads(o, name, c));
     MHF_TRY(read_size(o, name, "intermediate_size", 1, &c->intermediate_size));
     MHF_TRY(read_size_or(o, name, "max_position_embeddings", 1, &c->max_position_embeddings));
     MHF_TRY(mhf_json_real_or(o, "rms_norm_eps", name, &c->rms_norm_eps));
@@ -244,6 +256,8 @@ static json_t *config_object(const mhf_config *c)
     json_object_set_new(o, "max_position_embeddings", json_integer(c->max_position_embeddings));
     json_object_set_new(o, "max_window_layers", json_integer(c->num_hidden_layers));
     json_object_set_new(o, "model_type", json_string("qwen3"));
+    if (hashed && c->normalize_padding_rows != c->use_conditional_prob)
+        json_object_set_new(o, "normalize_padding_rows", json_boolean(c->normalize_padding_rows));
     json_object_set_new(o, "num_attention_heads", json_integer(c->num_attention_heads));
     if (hashed) {
         json_object_set_new(o, "num_buckets", json_integer(c->num_buckets));

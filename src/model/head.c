@@ -215,7 +215,7 @@ static mhf_status chunk_forward(const mhf_config *c, mhf_objective objective, co
     float *z[MHF_MAX_HASHES];
     for (int64_t k = 0; k < x->H; k++)
         z[k] = z_of(x, k);
-    const int64_t rows = c->use_conditional_prob ? table->rows : table->size;
+    const int64_t rows = c->normalize_padding_rows ? table->rows : table->size;
     double nats = 0;
     int64_t correct = 0;
     MHF_TRY(mhf_vocabulary_loss((const float *const *)z, table->ids, next, x->n, x->H, x->B, rows,

@@ -20,6 +20,7 @@ static bool held(const char *key)
                                        "lsh_only_embed",
                                        "mask_documents",
                                        "max_position_embeddings",
+                                       "normalize_padding_rows",
                                        "num_attention_heads",
                                        "num_buckets",
                                        "num_hashes",

@@ -34,12 +34,10 @@ static mhf_status write_config(const mhf_source *source, const char *folder,
                                const mhf_export_options *options, const mhf_buf *kept)
 {
     const char *dtype = options->type == MHF_BF16 ? "bfloat16" : "float32";
-    mhf_config config = source->config;
     mhf_buf text = {0}, name = {0};
-    config.use_conditional_prob |= options->vocabulary;
     mhf_status status = mhf_path_join(source->info.path, config_name, &name);
     if (status == MHF_OK)
-        status = mhf_export_config(&config, dtype, kept, name.data, &text);
+        status = mhf_export_config(&source->config, dtype, kept, name.data, &text);
     if (status == MHF_OK)
         status = write_to(folder, config_name, text.data, text.n);
     mhf_buf_free(&text);

@@ -5,27 +5,74 @@
 
 #include "settings.h"
 
+/* A model's sizes are given by their keys, or by a preset and its added layers. */
+static bool size_given(const mhf_settings *settings, const size_key *size)
+{
+    if (settings_given(settings, size->name))
+        return true;
+    return size->required && strcmp(settings_text(settings, "model.preset"), "none") != 0;
+}
+
+static mhf_status check_sizes(const mhf_run_config *c, const mhf_config *source, const char *path)
+{
+    for (int i = 0; i < run_config_n_sizes; i++) {
+        const size_key *size = &run_config_sizes[i];
+        int32_t a, b;
+        memcpy(&a, (const char *)&c->model + size->offset, sizeof a);
+        memcpy(&b, (const char *)source + size->offset, sizeof b);
+        if (size_given(c->settings, size) && a != b)
+            return mhf_fail(MHF_E_MISMATCH, "%s is %d, but the model in %s has %d", size->name, a,
+                            path, b);
+    }
+    return MHF_OK;
+}
+
+/* What is given beside a model must be what the model has. */
+static mhf_status check_kind(const mhf_run_config *c, const mhf_config *source, const char *path)
+{
+    const mhf_config *asked = &c->model;
+    const struct {
+        const char *name;
+        bool same;
+    } keys[] = {
+        {"model.head", asked->head == source->head},
+        {"model.rms_norm_eps", asked->rms_norm_eps == source->rms_norm_eps},
+        {"model.rope_theta", asked->rope_theta == source->rope_theta},
+        {"model.tie_word_embeddings", asked->tie_word_embeddings == source->tie_word_embeddings},
+        {"model.lsh_only_embed", asked->lsh_only_embed == source->lsh_only_embed}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (settings_given(c->settings, keys[i].name) && !keys[i].same)
+            return mhf_fail(MHF_E_MISMATCH, "%s is %s, which is not that of the model in %s",
+                            keys[i].name, settings_text(c->settings, keys[i].name), path);
+    return MHF_OK;
+}
+
 mhf_status mhf_run_config_take(mhf_run_config *c, const mhf_source *base)
 {
     const char *path = mhf_source_info_of(base)->path;
     const mhf_config *source = mhf_source_config(base);
-    const mhf_config asked = c->model;
-    for (int i = 0; i < run_config_n_sizes; i++) {
-        const size_key *size = &run_config_sizes[i];
-        int32_t a, b;
-        memcpy(&a, (const char *)&asked + size->offset, sizeof a);
-        memcpy(&b, (const char *)source + size->offset, sizeof b);
-        if (settings_given(c->settings, size->name) && a != b)
-            return mhf_fail(MHF_E_MISMATCH, "%s is %d, but the model in %s has %d", size->name, a,
-                            path, b);
-    }
-    if (settings_given(c->settings, "model.head") && asked.head != source->head)
-        return mhf_fail(MHF_E_MISMATCH, "model.head is not that of the model in %s", path);
+    const bool mask_documents = c->model.mask_documents;
+    if (c->model.num_hidden_layers == 0 &&
+        strtod(settings_text(c->settings, "model.add_layers"), NULL) > 0)
+        return mhf_fail(MHF_E_MISMATCH,
+                        "model.add_layers is given without a preset or model.num_hidden_layers, "
+                        "but the model in %s has its %d layers",
+                        path, source->num_hidden_layers);
+    MHF_TRY(check_sizes(c, source, path));
+    MHF_TRY(check_kind(c, source, path));
     c->model = *source;
-    c->model.mask_documents |= asked.mask_documents;
+    if (settings_given(c->settings, "model.mask_documents"))
+        c->model.mask_documents = mask_documents;
     if (source->use_conditional_prob && !settings_given(c->settings, "train.objective"))
         c->objective = MHF_VOCABULARY;
     return MHF_OK;
+}
+
+/* The checkpoints tell what they were trained for, to who starts from them and to an export. */
+static void set_objective(mhf_run_config *c)
+{
+    c->model.use_conditional_prob = c->model.head == MHF_HEAD_MHF && c->objective == MHF_VOCABULARY;
+    c->model.normalize_padding_rows &= c->model.use_conditional_prob;
 }
 
 /* The tokenizer given beside a model that brings its own must be the same. */
@@ -113,7 +160,7 @@ static mhf_status build_table(const mhf_run_config *c, const mhf_tokenizer *toke
     return status;
 }
 
-static mhf_status take_table(const mhf_run_config *c, const mhf_source *base, mhf_run_inputs *in)
+static mhf_status take_table(mhf_run_config *c, const mhf_source *base, mhf_run_inputs *in)
 {
     if (c->model.head == MHF_HEAD_STANDARD && c->signatures_file)
         return mhf_fail(MHF_E_CONFIG,
@@ -122,6 +169,8 @@ static mhf_status take_table(const mhf_run_config *c, const mhf_source *base, mh
         return MHF_OK;
     if (base) {
         MHF_TRY(mhf_source_signatures(base, &in->table));
+        c->rule = in->table.options.rule;
+        c->hash_seed = in->table.options.hash_seed;
         return check_table(c, &in->table, in->tokenizer, mhf_source_info_of(base)->path);
     }
     if (c->signatures_file) {
@@ -160,6 +209,8 @@ mhf_status mhf_run_resolve(mhf_run_config *c, const mhf_source *resumed, mhf_run
                           "counted from it");
     if (status == MHF_OK)
         status = mhf_run_config_check_model(c);
+    if (status == MHF_OK)
+        set_objective(c);
     if (status == MHF_OK)
         status = take_table(c, base, out);
     if (status == MHF_OK && base)

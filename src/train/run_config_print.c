@@ -89,18 +89,58 @@ static const int32_t *size_of(const mhf_run_config *config, const char *name)
     return NULL;
 }
 
-/* As a comment, since giving it would be another configuration: what the key comes to. */
-static mhf_status print_empty_key(const mhf_run_config *config, const key *k, const char *section,
-                                  mhf_buf *out)
+static const char *word(bool yes)
+{
+    return yes ? "true" : "false";
+}
+
+/* What a key comes to that is not given. */
+static mhf_status print_resolved(const mhf_run_config *config, const char *name, mhf_buf *out)
+{
+    const mhf_config *m = &config->model;
+    const int32_t *size = size_of(config, name);
+    if (size)
+        return mhf_buf_printf(out, "%d", *size);
+    if (strcmp(name, "model.head") == 0)
+        return mhf_buf_add_text(out, m->head == MHF_HEAD_MHF ? "mhf" : "standard");
+    if (strcmp(name, "model.rms_norm_eps") == 0)
+        return mhf_buf_printf(out, "%.15g", m->rms_norm_eps);
+    if (strcmp(name, "model.rope_theta") == 0)
+        return mhf_buf_printf(out, "%.15g", m->rope_theta);
+    if (strcmp(name, "model.tie_word_embeddings") == 0)
+        return mhf_buf_add_text(out, word(m->tie_word_embeddings));
+    if (strcmp(name, "model.lsh_only_embed") == 0)
+        return mhf_buf_add_text(out, word(m->lsh_only_embed));
+    if (strcmp(name, "model.mask_documents") == 0)
+        return mhf_buf_add_text(out, word(m->mask_documents));
+    if (strcmp(name, "signatures.rule") == 0)
+        return mhf_buf_add_text(out, mhf_signature_rule_name(config->rule));
+    if (strcmp(name, "signatures.hash_seed") == 0)
+        return mhf_buf_printf(out, "%u", config->hash_seed);
+    if (strcmp(name, "train.objective") == 0)
+        return mhf_buf_add_text(out,
+                                config->objective == MHF_VOCABULARY ? "vocabulary" : "product");
+    return mhf_buf_add_text(out, "none");
+}
+
+/* As a comment, since giving it would be another configuration. */
+static mhf_status print_left_key(const mhf_run_config *config, const key *k, const char *section,
+                                 mhf_buf *out)
 {
     const size_t start = out->n;
-    const int32_t *size = size_of(config, k->name);
     MHF_TRY(mhf_buf_printf(out, "%s# %s: ", *section ? "  " : "",
                            k->name + (*section ? strlen(section) + 1 : 0)));
-    MHF_TRY(size ? mhf_buf_printf(out, "%d", *size) : mhf_buf_add_text(out, "none"));
-    int pad = 44 - (int)(out->n - start);
-    return mhf_buf_printf(out, "%*s # %s (%s)\n", pad > 0 ? pad : 0, "",
-                          size ? "preset, tokenizer or model" : "default", k->text);
+    MHF_TRY(print_resolved(config, k->name, out));
+    const int pad = 44 - (int)(out->n - start);
+    MHF_TRY(mhf_buf_printf(out, "%*s # ", pad > 0 ? pad : 0, ""));
+    if (settings_brought(config->settings, k->name)) {
+        MHF_TRY(mhf_buf_add_text(out, "the model in "));
+        MHF_TRY(print_scalar(config->init, out));
+    } else {
+        MHF_TRY(
+            mhf_buf_add_text(out, size_of(config, k->name) ? "preset or tokenizer" : "default"));
+    }
+    return mhf_buf_printf(out, " (%s)\n", k->text);
 }
 
 mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_buf *out)
@@ -109,7 +149,9 @@ mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_
     for (int i = 0; i < settings_n_keys; i++) {
         const setting *s = &config->settings->values[i];
         const char *dot = strchr(settings_keys[i].name, '.');
-        if (is_empty(s->value) && !origins)
+        const bool left =
+            is_empty(s->value) || settings_brought(config->settings, settings_keys[i].name);
+        if (left && !origins)
             continue;
         size_t n = dot ? (size_t)(dot - settings_keys[i].name) : 0;
         if (strlen(section) != n || strncmp(section, settings_keys[i].name, n) != 0) {
@@ -117,8 +159,8 @@ mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_
             if (n > 0)
                 MHF_TRY(mhf_buf_printf(out, "%s:\n", section));
         }
-        MHF_TRY(is_empty(s->value) ? print_empty_key(config, &settings_keys[i], section, out)
-                                   : print_key(s, &settings_keys[i], origins, section, out));
+        MHF_TRY(left ? print_left_key(config, &settings_keys[i], section, out)
+                     : print_key(s, &settings_keys[i], origins, section, out));
     }
     return MHF_OK;
 }

@@ -115,8 +115,17 @@ static bool is_section(const char *name)
     return false;
 }
 
+/* A section whose keys are all comments. */
+static bool is_nothing(const yaml_node_t *node)
+{
+    return node->type == YAML_SCALAR_NODE && node->data.scalar.length == 0 &&
+           node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
 static mhf_status read_mapping(reader *r, const char *section, yaml_node_t *mapping)
 {
+    if (*section && is_nothing(mapping))
+        return MHF_OK;
     if (mapping->type != YAML_MAPPING_NODE)
         return fail_at(r, mapping, "expected a mapping of keys");
     yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;

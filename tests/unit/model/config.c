@@ -65,12 +65,76 @@ static void reads(void)
     free(text);
 }
 
+/* transformers' Qwen3Config and the released one have values for keys that are not there. */
+static void absent_keys(void)
+{
+    static const struct {
+        const char *json;
+        int32_t key_value_heads, head_dim, num_lsh;
+        double rope_theta;
+    } files[] = {{"", 32, 128, 0, 1e4},
+                 {",\"rope_theta\":5e5", 32, 128, 0, 5e5},
+                 {",\"rope_parameters\":{\"rope_type\":\"default\"}", 32, 128, 0, 1e4},
+                 {",\"rope_parameters\":null,\"rope_scaling\":null,\"num_key_value_heads\":null",
+                  64, 128, 0, 1e4},
+                 {",\"head_dim\":null,\"num_key_value_heads\":16", 16, 32, 0, 1e4},
+                 {",\"num_hashes\":4,\"num_buckets\":61", 32, 128, 3, 1e4},
+                 {",\"num_hashes\":4,\"num_buckets\":61,\"num_lsh\":0", 32, 128, 0, 1e4}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char json[512];
+        mhf_config c;
+        snprintf(json, sizeof json,
+                 "{\"vocab_size\":512,\"hidden_size\":2048,\"num_hidden_layers\":2,"
+                 "\"num_attention_heads\":64,\"intermediate_size\":96%s}",
+                 files[i].json);
+        CHECK_OK(parse(json, &c));
+        CU_ASSERT_EQUAL(c.num_key_value_heads, files[i].key_value_heads);
+        CU_ASSERT_EQUAL(c.head_dim, files[i].head_dim);
+        CU_ASSERT_EQUAL(c.num_lsh, files[i].num_lsh);
+        CU_ASSERT_EQUAL(c.rope_theta, files[i].rope_theta);
+        CU_ASSERT_EQUAL(c.rms_norm_eps, 1e-6);
+        CU_ASSERT_EQUAL(c.max_position_embeddings, 32768);
+        CU_ASSERT_EQUAL(c.bottle_neck_dim, 64);
+        CU_ASSERT_EQUAL(c.bos_token_id, -1);
+        CU_ASSERT(!c.tie_word_embeddings && !c.use_conditional_prob && !c.lsh_only_embed);
+    }
+}
+
+/* The released objective counts padding rows; a model that was not trained so says it. */
+static void normalizer_rows(void)
+{
+    static const struct {
+        const char *conditional, *rows;
+        bool expected, written;
+    } cases[] = {{"true", NULL, true, false},
+                 {"true", "true", true, false},
+                 {"true", "false", false, true},
+                 {"false", NULL, false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char json[512];
+        mhf_config c;
+        mhf_buf text = {0};
+        snprintf(json, sizeof json,
+                 "{\"vocab_size\":512,\"hidden_size\":64,\"num_hidden_layers\":2,"
+                 "\"num_attention_heads\":4,\"num_key_value_heads\":4,\"intermediate_size\":96,"
+                 "\"num_hashes\":4,\"num_buckets\":61,\"use_conditional_prob\":%s%s%s}",
+                 cases[i].conditional, cases[i].rows ? ",\"normalize_padding_rows\":" : "",
+                 cases[i].rows ? cases[i].rows : "");
+        CHECK_OK(parse(json, &c));
+        CU_ASSERT_EQUAL(c.normalize_padding_rows, cases[i].expected);
+        CHECK_OK(mhf_config_to_json(&c, &text));
+        CU_ASSERT_EQUAL(strstr(text.data, "normalize_padding_rows") != NULL, cases[i].written);
+        mhf_buf_free(&text);
+    }
+}
+
 static void writes_what_it_reads(void)
 {
     mhf_config first, again;
     mhf_buf text = {0};
     CHECK_OK(parse(whole, &first));
     first.mask_documents = true;
+    first.normalize_padding_rows = false;
     CHECK_OK(mhf_config_to_json(&first, &text));
     CHECK_OK(mhf_config_from_json(text.data, text.n, "again", &again));
     CU_ASSERT(memcmp(&first, &again, sizeof first) == 0);
@@ -165,6 +229,8 @@ int main(void)
 {
     static const test_case cases[] = {
         {"reads", reads},
+        {"absent keys", absent_keys},
+        {"rows of the normaliser", normalizer_rows},
         {"writes what it reads", writes_what_it_reads},
         {"refuses what is not built", refuses},
         {"presets", presets},

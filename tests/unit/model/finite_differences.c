@@ -241,7 +241,7 @@ static void vocabulary(void)
         for (int tied = 0; tied < 2; tied++)
             check(config_of(H, tied), MHF_VOCABULARY, "vocabulary");
     mhf_config rows = config_of(3, true);
-    rows.use_conditional_prob = true; /* the normaliser counts padding rows */
+    rows.normalize_padding_rows = true; /* the normaliser counts padding rows */
     check(rows, MHF_VOCABULARY, "vocabulary over all rows");
 }
 

@@ -291,6 +291,7 @@ static void printed_is_valid(void)
         "run: 'ünï/你好/𐍈'\n",
         "run: '-'\ntokenizer: '{'\ninit: '%'\n",
         "run: ' leading'\ntokenizer: 'trailing '\n",
+        "init: a model\nmodel: {num_hashes: 3}\ntrain: # all left\n",
     };
     for (size_t i = 0; i < sizeof yamls / sizeof *yamls; i++) {
         check_round_trip(yamls[i], false);
