@@ -166,6 +166,9 @@ typedef struct mhf_train_options {
     double stall_seconds; /* 0: no watchdog */
 } mhf_train_options;
 
+/** Hold SIGUSR1 and SIGTERM back in this thread and in those that it starts from now on: mhf_train
+ * takes them as requests to stop. To be called before any other thread is there, MPI's too. */
+void mhf_train_hold_signals(void);
 /** Train. `resumed`: checkpoint to go on from, or NULL. MHF_E_STOPPED after a whole checkpoint on
  * request. Collective over the world, agreed. */
 mhf_status mhf_train(mhf_run_config *config, mhf_run_inputs *inputs, mhf_source *resumed,

@@ -9,6 +9,7 @@
 
 #include "cmd.h"
 #include "mhf/parallel.h"
+#include "mhf/train.h"
 
 static const struct command {
     const char *name;
@@ -117,6 +118,8 @@ int main(int argc, char **argv)
      * asks to be told of when it starts after MPI: no handler, and a start before MPI. */
     H5dont_atexit();
     H5open();
+    if (argc > 1 && strcmp(argv[1], "train") == 0)
+        mhf_train_hold_signals();
     signal(SIGXFSZ, SIG_IGN);             /* a file's size limit is an error like a full disk */
     setenv("OMPI_MCA_io", "romio321", 0); /* ompio can hang in writes to HDF5 */
     argp_err_exit_status = mhf_status_exit_code(MHF_E_USAGE);

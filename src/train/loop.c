@@ -5,13 +5,28 @@
 #include "mhf/tensor.h"
 #include "trainer.h"
 
-/* Set by SIGUSR1 and SIGTERM: a signal's handler can reach nothing else. */
-static volatile sig_atomic_t asked_to_stop;
+/* Requests to stop are held back and looked for between steps. No handler may run on a thread that
+ * computes: oneDNN's AVX-512 products keep data where the kernel would put the handler's frame, and
+ * the heap is overwritten. */
+static const int stop_signals[] = {SIGUSR1, SIGTERM};
 
-static void ask_to_stop(int signal_number)
+void mhf_train_hold_signals(void)
 {
-    (void)signal_number;
-    asked_to_stop = 1;
+    sigset_t held;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++)
+        sigaddset(&held, stop_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &held, NULL);
+}
+
+static bool asked_to_stop(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    bool asked = false;
+    for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++)
+        asked |= sigismember(&pending, stop_signals[i]) == 1;
+    return asked;
 }
 
 static mhf_status save(trainer *t)
@@ -56,7 +71,7 @@ static mhf_status save(trainer *t)
 static bool must_stop(trainer *t)
 {
     const mhf_train_options *o = t->options;
-    int stop = asked_to_stop != 0 || (o->stop_after > 0 && t->step >= o->stop_after);
+    int stop = asked_to_stop() || (o->stop_after > 0 && t->step >= o->stop_after);
     if (t->root && o->max_hours > 0 && mhf_seconds() - t->started > o->max_hours * 3600)
         stop = 1;
     if (t->root && run_folder_stop_asked(t->config->run))
@@ -137,9 +152,6 @@ mhf_status mhf_train(mhf_run_config *config, mhf_run_inputs *inputs, mhf_source 
     MHF_TRY(mhf_agree(mhf_grid_new(config->stages, &t.grid)));
     t.root = t.grid.stage == 0 && t.grid.replica == 0;
     t.started = t.saved = mhf_seconds();
-    asked_to_stop = 0;
-    signal(SIGUSR1, ask_to_stop);
-    signal(SIGTERM, ask_to_stop);
     mhf_status status = mhf_agree(trainer_set_up(&t, resumed));
     if (status == MHF_OK) {
         measure_peak(&t);
