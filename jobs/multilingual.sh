@@ -41,6 +41,7 @@ languages=(en zh ar hi)
 models=(standard mhf)
 titles=(Standard MHF)
 per_language=1280 # 8,192 + 3 x 1,280 tokens: the paper's growth, 32,768 + 3 x 5,120, at a quarter
+keep_settings "objective $objective, $steps steps"
 mkdir -p "$out/log" "$out/text" "$out/base" "$out/extended" $packages
 times=$out/times.tsv
 

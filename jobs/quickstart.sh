@@ -44,6 +44,9 @@ block_tokens=512
 batch=8
 steps=490
 hint=" (--long trains on more)"
+amount="$steps steps"
+[ -z "$long" ] || amount="the whole corpus"
+keep_settings "$amount"
 mkdir -p "$out/log" "$out/text" $packages
 times=$out/times.tsv
 

@@ -29,6 +29,17 @@ step() {
     exit $code
 }
 
+# keep_settings TEXT: what the results in `out` are of; results of other settings are not mixed in.
+keep_settings() {
+    local file=$out/settings.txt
+    mkdir -p "$out"
+    [ -e "$file" ] || { printf '%s\n' "$1" >"$file.part" && mv "$file.part" "$file"; }
+    [ "$(<"$file")" = "$1" ] && return
+    echo "$(basename "$0" .sh): $out holds results of: $(<"$file"); asked for: $1;" \
+        "name another folder with --out, or remove this one" >&2
+    exit 2
+}
+
 # into FILE COMMAND...: standard output to a file that appears only when whole.
 into() {
     local file=$1
