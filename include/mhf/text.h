@@ -19,7 +19,8 @@ typedef struct mhf_special_names {
 } mhf_special_names;
 
 /** Load tokenizer.json, or the one in a folder; tokenizer_config.json beside it names BOS, EOS, pad
- * and unk. What a file asks for that is not built is refused by name.
+ * and unk. What a file asks for that is not built is refused by name; but its "truncation" and
+ * "padding" are carried on and not applied, as the log says: texts are encoded whole.
  * Errors: MHF_E_IO (no file), MHF_E_DATA (its content, file and key named), MHF_E_USAGE (a given
  * name that is no token). */
 mhf_status mhf_tokenizer_load(const char *path, const mhf_special_names *names,

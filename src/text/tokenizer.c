@@ -7,14 +7,32 @@
 /* Larger files than any tokenizer's are refused before they are read. */
 static const size_t file_limit = (size_t)1 << 30;
 
-static mhf_status refuse_unbuilt(const json_t *json, const char *name)
+/* Both fit what a text becomes to a length; here texts are encoded whole. */
+static mhf_status read_limits(mhf_tokenizer *t, const json_t *json, const char *name)
 {
     static const char *const keys[] = {"truncation", "padding"};
+    bool *const present[] = {&t->truncates, &t->pads};
     for (size_t i = 0; i < 2; i++) {
         const json_t *value = json_object_get(json, keys[i]);
-        if (value && !json_is_null(value))
-            return mhf_fail(MHF_E_DATA, "%s: '%s' is not built, expected null", name, keys[i]);
+        if (value && !json_is_null(value) && !json_is_object(value))
+            return mhf_fail(MHF_E_DATA, "%s: key '%s' is neither an object nor null", name,
+                            keys[i]);
+        *present[i] = json_is_object(value);
     }
+    return MHF_OK;
+}
+
+static void tell_limits(const mhf_tokenizer *t, const char *name)
+{
+    if (t->truncates || t->pads)
+        mhf_log(MHF_LOG_INFO, "%s: %s not applied: texts are encoded whole", name,
+                !t->pads        ? "'truncation' is"
+                : !t->truncates ? "'padding' is"
+                                : "'truncation' and 'padding' are");
+}
+
+static mhf_status check_version(const json_t *json, const char *name)
+{
     const char *version = "1.0";
     MHF_TRY(mhf_json_string_or(json, "version", name, &version, NULL));
     if (strcmp(version, "1.0") != 0)
@@ -45,7 +63,8 @@ static mhf_status parse_pipeline(mhf_tokenizer *t, const json_t *json, const cha
 {
     if (!json_is_object(json))
         return mhf_fail(MHF_E_DATA, "%s: not a JSON object", name);
-    MHF_TRY(refuse_unbuilt(json, name));
+    MHF_TRY(check_version(json, name));
+    MHF_TRY(read_limits(t, json, name));
     MHF_TRY(mhf_normalizers_parse(json_object_get(json, "normalizer"), name, &t->normalizers));
     MHF_TRY(
         mhf_pretokenizers_parse(json_object_get(json, "pre_tokenizer"), name, &t->pretokenizers));
@@ -186,6 +205,8 @@ mhf_status mhf_tokenizer_load(const char *path, const mhf_special_names *names, 
                                      : config.data ? config.data
                                                    : "",
                                      config.n, json_path.data, names, out);
+    if (status == MHF_OK)
+        tell_limits(*out, json_path.data);
     mhf_buf_free(&json_path);
     mhf_buf_free(&config_path);
     mhf_buf_free(&json);

@@ -23,6 +23,7 @@ struct mhf_tokenizer {
     mhf_token bos, eos, pad, unk;
     mhf_buf json, config;
     bool has_config;
+    bool truncates, pads; /* the file asks for that; not applied */
     char sha256[65];
 };
 

@@ -197,6 +197,25 @@ def add_tokens(rng, tokenizer):
         tokenizer["added_tokens"].append(token)
 
 
+def fitted(rng):
+    """Truncation and padding, which neither side applies."""
+    truncation = {
+        "direction": "Right",
+        "max_length": rng.randrange(1, 9),
+        "strategy": "LongestFirst",
+        "stride": 0,
+    }
+    padding = {
+        "strategy": rng.choice(["BatchLongest", {"Fixed": 9}]),
+        "direction": "Left",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "!",
+    }
+    return rng.choice([(truncation, padding), (truncation, None), (None, padding)])
+
+
 def pipeline(rng, bases):
     """A tokenizer made of one of the bases."""
     made = copy.deepcopy(rng.choice(bases))
@@ -205,6 +224,8 @@ def pipeline(rng, bases):
     made["pre_tokenizer"] = pre_tokenizer(rng) if rng.random() < 0.9 else None
     made["decoder"] = decoder(rng) if rng.random() < 0.9 else None
     made["post_processor"] = post_processor(rng)
+    if maybe(rng):
+        made["truncation"], made["padding"] = fitted(rng)
     model["ignore_merges"] = rng.random() < 0.3
     model["fuse_unk"] = maybe(rng)
     if rng.random() < 0.3:

@@ -44,6 +44,23 @@ run 1 corpus tokenizer.json -o named.h5 --quiet a.txt
 cmp plain.h5 named.h5 || fail "standard input differs from a file"
 [ ! -e named.holdout.h5 ] || fail "a held-out store that nobody asked for"
 
+# saved with truncation and padding on: said once, the texts stay whole
+python3 - <<'PYTHON'
+import json
+tokenizer = json.load(open("tokenizer.json"))
+tokenizer["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+tokenizer["padding"] = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None,
+                        "pad_id": 0, "pad_type_id": 0, "pad_token": "!"}
+json.dump(tokenizer, open("fitted.json", "w"))
+tokenizer["padding"] = 9
+json.dump(tokenizer, open("bad.json", "w"))
+PYTHON
+expect_exit 0 "" run 3 corpus fitted.json -o fitted.h5 --holdout 0.1 a.txt b.jsonl
+[ "$(grep -c "fitted.json: 'truncation' and 'padding' are not applied" said)" = 1 ] ||
+    fail "truncation and padding are not told of once: $(cat said)"
+h5diff one.h5 fitted.h5 /tokens /tokens || fail "truncation or padding changes the tokens"
+expect_refused 3 "bad.json: key 'padding' is neither" run 3 corpus bad.json -o bad.h5 a.txt
+
 cp one.h5 kept.h5
 printf '{"text":"fine"}\n{"text":7}\n' >bad.jsonl
 printf '{"text":"fine"}\n{"text":"fi' >torn.jsonl

@@ -8,17 +8,19 @@
 /* A tokenizer.json of a pipeline over a small vocabulary; parts are JSON texts. */
 typedef struct recipe {
     const char *normalizer, *pre_tokenizer, *post_processor, *decoder, *added, *vocab, *merges,
-        *options; /* of the model, each followed by a comma */
+        *options, /* of the model, each followed by a comma */
+        *limits;  /* truncation and padding, the same way */
 } recipe;
 
 static void write_recipe(const recipe *r, mhf_buf *out)
 {
     CHECK_OK(mhf_buf_printf(
         out,
-        "{\"version\":\"1.0\",\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":%s,"
+        "{\"version\":\"1.0\",%s\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":%s,"
         "\"decoder\":%s,\"added_tokens\":%s,\"model\":{\"type\":\"BPE\",%s\"vocab\":%s,"
         "\"merges\":%s}}",
-        r->normalizer ? r->normalizer : "null", r->pre_tokenizer ? r->pre_tokenizer : "null",
+        r->limits ? r->limits : "", r->normalizer ? r->normalizer : "null",
+        r->pre_tokenizer ? r->pre_tokenizer : "null",
         r->post_processor ? r->post_processor : "null", r->decoder ? r->decoder : "null",
         r->added ? r->added : "[]", r->options ? r->options : "", r->vocab,
         r->merges ? r->merges : "[]"));
@@ -206,6 +208,24 @@ static void test_added(void)
     CU_ASSERT_STRING_EQUAL(pieces(&r, "Cc cc bb BB"), "CC| |CC| |b|b| |BB");
 }
 
+/* A file that was saved with truncation and padding on encodes whole texts, and stays as it is. */
+static void test_limits(void)
+{
+    static const char limits[] =
+        "\"truncation\":{\"direction\":\"Right\",\"max_length\":2,\"strategy\":"
+        "\"LongestFirst\",\"stride\":0},\"padding\":{\"strategy\":{\"Fixed\":8},"
+        "\"direction\":\"Right\",\"pad_to_multiple_of\":null,\"pad_id\":10,"
+        "\"pad_type_id\":0,\"pad_token\":\"<unk>\"},";
+    recipe r = {.vocab = VOCAB, .merges = MERGES, .limits = limits};
+    mhf_tokenizer *tokenizer;
+    size_t n;
+    CU_ASSERT_STRING_EQUAL(pieces(&r, "abc bca"), "abc| |bc|a");
+    CHECK_OK(parse_recipe(&r, NULL, &tokenizer));
+    CU_ASSERT_PTR_NOT_NULL(strstr(mhf_tokenizer_json(tokenizer, &n), limits));
+    CU_ASSERT_EQUAL(mhf_tokenizer_pad(tokenizer), -1);
+    mhf_tokenizer_free(tokenizer);
+}
+
 static void check_ranges(const recipe *r, const char *text, const int64_t *expected, int64_t n)
 {
     mhf_tokenizer *tokenizer;
@@ -349,6 +369,7 @@ int main(void)
         {"every behaviour of Split", test_behaviors},
         {"Metaspace's schemes", test_metaspace},
         {"added tokens", test_added},
+        {"truncation and padding", test_limits},
         {"ranges in the caller's text", test_ranges},
         {"decoders", test_decoding},
         {"special tokens' names", test_special_names},

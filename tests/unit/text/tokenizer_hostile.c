@@ -18,8 +18,8 @@ static const struct {
     {"{}", "'model' is not an object"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0", "not valid JSON"},
     {"{\"version\":\"2.0\"," MODEL "}", "version '2.0'"},
-    {"{\"truncation\":{}," MODEL "}", "'truncation'"},
-    {"{\"padding\":{\"strategy\":\"x\"}," MODEL "}", "'padding'"},
+    {"{\"truncation\":512," MODEL "}", "key 'truncation' is neither an object nor null"},
+    {"{\"padding\":[]," MODEL "}", "key 'padding' is neither an object nor null"},
     /* models */
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "model 'Unigram' is not built"},
     {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}}}", "model 'WordPiece' is not built"},
