@@ -9,28 +9,41 @@ typedef struct cutter {
     mhf_passage *passage;
     mhf_part whole;
     mhf_cut_behavior behavior;
-    int64_t base; /* parts of the new list before this one's */
     bool invert, was_match;
     bool waits; /* MERGED_WITH_NEXT: a match that waits for what follows */
     int64_t waiting;
+    /* The last part of the chain, which may grow; empty parts take part in the chain and are left
+     * out of the list. */
+    bool open;
+    int64_t begin, end;
 } cutter;
+
+static mhf_status close_last(cutter *cut)
+{
+    if (!cut->open)
+        return MHF_OK;
+    return mhf_passage_add_part(
+        cut->passage, (mhf_part){.begin = cut->begin,
+                                 .end = cut->end,
+                                 .id = -1,
+                                 .first = cut->whole.first && cut->begin == cut->whole.begin});
+}
 
 static mhf_status push(cutter *cut, int64_t begin, int64_t end)
 {
-    return mhf_passage_add_part(cut->passage,
-                                (mhf_part){.begin = begin,
-                                           .end = end,
-                                           .id = -1,
-                                           .first = cut->whole.first && begin == cut->whole.begin});
+    MHF_TRY(close_last(cut));
+    cut->open = true;
+    cut->begin = begin;
+    cut->end = end;
+    return MHF_OK;
 }
 
 /* Make the last part of this chain end at `end`; start one when there is none. */
 static mhf_status extend(cutter *cut, int64_t begin, int64_t end)
 {
-    mhf_passage *passage = cut->passage;
-    if (passage->n_spare == cut->base)
+    if (!cut->open)
         return push(cut, begin, end);
-    passage->spare[passage->n_spare - 1].end = end;
+    cut->end = end;
     return MHF_OK;
 }
 
@@ -69,7 +82,9 @@ static mhf_status segment(cutter *cut, int64_t begin, int64_t end, bool match)
 
 static mhf_status finish(cutter *cut)
 {
-    return cut->waits ? push(cut, cut->waiting, cut->whole.end) : MHF_OK;
+    if (cut->waits)
+        MHF_TRY(push(cut, cut->waiting, cut->whole.end));
+    return close_last(cut);
 }
 
 static mhf_status cut_by_pattern(cutter *cut, const mhf_pattern *pattern, mhf_matcher *matcher)
@@ -119,11 +134,8 @@ mhf_status mhf_pretokenizer_cut(const mhf_pretokenizer *step, mhf_matcher *match
             MHF_TRY(mhf_passage_add_part(passage, *part));
             continue;
         }
-        cutter cut = {.passage = passage,
-                      .whole = *part,
-                      .behavior = step->behavior,
-                      .invert = step->invert,
-                      .base = passage->n_spare};
+        cutter cut = {
+            .passage = passage, .whole = *part, .behavior = step->behavior, .invert = step->invert};
         if (step->kind == MHF_PRETOKENIZE_PATTERN)
             MHF_TRY(cut_by_pattern(&cut, &step->pattern, matcher));
         else

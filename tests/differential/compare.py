@@ -5,8 +5,8 @@
 Every tokenizer at hand encodes many real and made-up strings without and with its template; the ids and
 tokens must be equal, and so must the texts that both decode from them, special tokens kept and skipped.
 Random sequences of ids are decoded as well. At hand: tokenizer.json files and folders given, the golden
-ones, those that packages carry, those that mhf trains and extends here, and random pipelines around small
-vocabularies. The first differences are shown; the last line counts the tokenizers.
+ones, those that packages carry, those that mhf trains and extends here, splits at empty matches, and random
+pipelines around small vocabularies. The first differences are shown; the last line counts the tokenizers.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import strings
 
 SHOWN = 2  # differences shown of a tokenizer
 PIPELINE_STRINGS = 300
+SPLIT_STRINGS = 100
 BATCH = 5000
 
 
@@ -214,8 +215,17 @@ def small_bases(program, folder, real):
     return bases
 
 
-def check_pipelines(program, folder, options, report):
-    bases = small_bases(program, folder, options.real)
+def check_empty_splits(program, folder, base, options, report):
+    n = n_tokenizers = 0
+    texts = strings.strings(SPLIT_STRINGS, f"{options.seed} splits", options.real)
+    for name, made in pipelines.empty_splits(base):
+        path = write_tokenizer(folder / "split", json.dumps(made).encode())
+        n += compare(program, path, texts, name)
+        n_tokenizers += 1
+    report.end(f"{n_tokenizers} splits at empty matches", n_tokenizers * len(texts), n)
+
+
+def check_pipelines(program, folder, bases, options, report):
     rng = random.Random(f"pipelines {options.seed}")
     refused = 0
     for i in range(options.pipelines):
@@ -290,7 +300,9 @@ def main():
             ]
         for label, path in files + train(program, folder, options.real):
             check_file(program, path, label, options, report)
-        check_pipelines(program, folder, options, report)
+        bases = small_bases(program, folder, options.real)
+        check_empty_splits(program, folder, bases[1], options, report)
+        check_pipelines(program, folder, bases, options, report)
         if options.wheels:
             check_refused(program, folder, options.wheels, report)
     print(f"{report.passed} passed, {report.failed} failed")

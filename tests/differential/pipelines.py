@@ -3,6 +3,7 @@
 tokens around the vocabulary of a given tokenizer."""
 
 import copy
+import itertools
 
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 EXPRESSIONS = [
@@ -30,6 +31,7 @@ EXPRESSIONS = [
     r"\h+",
     "[0-9]{2,}?|o{,1}n",
 ]
+EMPTY = [r"\s*", "a*", "x?", "", "(?=b)", "(?<=a)|x+", "[a-e]*?", "^|$"]  # match the empty string
 SINGLES = ["Day", "day", "the", "[INST]", " x", "ab", "é", "...", "\n", "<s", "e", "▁a"]
 
 
@@ -239,6 +241,23 @@ def pipeline(rng, bases):
             token[key] = rng.random() < 0.3
     add_tokens(rng, made)
     return made
+
+
+def empty_splits(base):
+    """A Split for every behaviour, inverted and not, whose expression matches the empty string; a mark
+    before each part shows where the cuts are."""
+    show = {"type": "Metaspace", "replacement": "_", "split": False, "prepend_scheme": "always"}
+    for expression, behavior, invert in itertools.product(EMPTY, BEHAVIORS, (False, True)):
+        made = copy.deepcopy(base)
+        split = {
+            "type": "Split",
+            "pattern": {"Regex": expression},
+            "behavior": behavior,
+            "invert": invert,
+        }
+        made["normalizer"] = None
+        made["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, show]}
+        yield f"Split {expression!r} {behavior}{' inverted' if invert else ''}", made
 
 
 def describe(made):

@@ -176,6 +176,65 @@ static void test_behaviors(void)
     }
 }
 
+/* The parts of a text, each after "_". */
+static void check_parts(const char *regex, const char *behavior, bool invert, const char *text,
+                        const char *expected)
+{
+    char step[400], found[200];
+    snprintf(step, sizeof step,
+             "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
+             "\"%s\"},\"behavior\":\"%s\",\"invert\":%s},{\"type\":\"Metaspace\",\"replacement\":"
+             "\"_\",\"split\":false}]}",
+             regex, behavior, invert ? "true" : "false");
+    recipe r = {.vocab = "{\"a\":0,\"b\":1,\"x\":2,\"\\t\":3,\"_\":4}", .pre_tokenizer = step};
+    size_t n = 0;
+    for (const char *c = pieces(&r, text); *c && n + 1 < sizeof found; c++)
+        if (*c != '|')
+            found[n++] = *c;
+    found[n] = 0;
+    CU_ASSERT_STRING_EQUAL(found, expected);
+}
+
+/* An expression that matches nothing at all between two characters cuts there; the expected values
+ * are those of tokenizers 0.22.2. */
+static void test_empty_matches(void)
+{
+    static const char *const behaviors[] = {"Removed", "Isolated", "MergedWithPrevious",
+                                            "MergedWithNext", "Contiguous"};
+    static const struct {
+        const char *regex, *text, *expected[2][5]; /* [invert][behavior] */
+    } cases[] = {{"\\\\s*",
+                  "ab\t\txa\tb",
+                  {{"_a_b_x_a_b", "_a_b_\t\t_x_a_\t_b", "_a_b\t\t_x_a\t_b", "_a_b_\t\tx_a_\tb",
+                    "_a_b_\t\t_x_a_\t_b"},
+                   {"_\t\t_\t", "_a_b_\t\t_x_a_\t_b", "_a_b_\t\tx_a_\tb", "_a_b\t\t_x_a\t_b",
+                    "_a_b_\t\t_x_a_\t_b"}}},
+                 {"x?",
+                  "axxbxa",
+                  {{"_a_b_a", "_a_x_x_b_x_a", "_ax_x_bx_a", "_a_x_xb_xa", "_a_xx_b_x_a"},
+                   {"_x_x_x", "_a_x_x_b_x_a", "_a_x_xb_xa", "_ax_x_bx_a", "_a_xx_b_x_a"}}},
+                 {"a*",
+                  "baaxaab",
+                  {{"_b_x_b", "_b_aa_x_aa_b", "_baa_xaa_b", "_b_aax_aab", "_b_aa_x_aa_b"},
+                   {"_aa_aa", "_b_aa_x_aa_b", "_b_aax_aab", "_baa_xaa_b", "_b_aa_x_aa_b"}}},
+                 {"",
+                  "abx",
+                  {{"_a_b_x", "_a_b_x", "_a_b_x", "_a_b_x", "_a_b_x"},
+                   {"", "_a_b_x", "_a_b_x", "_a_b_x", "_a_b_x"}}},
+                 {"(?=b)",
+                  "abbxb",
+                  {{"_a_b_bx_b", "_a_b_bx_b", "_a_b_bx_b", "_a_b_bx_b", "_a_b_bx_b"},
+                   {"", "_a_b_bx_b", "_a_b_bx_b", "_a_b_bx_b", "_a_b_bx_b"}}},
+                 {"(?<=a)|x+",
+                  "aaxxba",
+                  {{"_a_a_x_ba", "_a_a_x_x_ba", "_a_a_xx_ba", "_a_a_x_xba", "_a_a_x_x_ba"},
+                   {"_x", "_a_a_x_x_ba", "_a_a_x_xba", "_a_a_xx_ba", "_a_a_x_x_ba"}}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t j = 0; j < 10; j++)
+            check_parts(cases[i].regex, behaviors[j % 5], j >= 5, cases[i].text,
+                        cases[i].expected[j / 5][j % 5]);
+}
+
 static void test_metaspace(void)
 {
     recipe r = {.vocab = VOCAB,
@@ -367,6 +426,7 @@ int main(void)
         {"normalizers", test_normalizers},
         {"classes of characters in expressions", test_classes},
         {"every behaviour of Split", test_behaviors},
+        {"empty matches in every behaviour", test_empty_matches},
         {"Metaspace's schemes", test_metaspace},
         {"added tokens", test_added},
         {"truncation and padding", test_limits},
