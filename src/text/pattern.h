@@ -27,6 +27,21 @@ void mhf_pattern_free(mhf_pattern *pattern);
 /** Translate from Ruby's syntax; MHF_E_DATA names what is not built. */
 mhf_status mhf_pattern_translate(const char *regex, size_t n, const char *name, mhf_buf *out);
 
+/* What an expression looks for without regard to case. Zero-initialise; free with mhf_folds_free.
+ */
+typedef struct mhf_folds {
+    mhf_buf literals; /* characters that may follow one another, folded; "|" between others */
+    mhf_buf lists;    /* bracket lists, "|" between them */
+} mhf_folds;
+
+mhf_status mhf_folds_add(mhf_folds *folds, uint32_t c);
+mhf_status mhf_folds_part(mhf_folds *folds);
+mhf_status mhf_folds_add_list(mhf_folds *folds, const char *list, size_t n);
+/** *c = a character that equals several others of the literals, or that is in a list and equals
+ * several; 0: there is none, and one character stands for one. */
+mhf_status mhf_folds_find(const mhf_folds *folds, uint32_t *c);
+void mhf_folds_free(mhf_folds *folds);
+
 /** Next match in text[0..n), valid UTF-8, that begins at or after `from`; *begin = -1 when there is
  * none. Errors: MHF_E_DATA when the expression needs too many steps. */
 mhf_status mhf_pattern_find(const mhf_pattern *pattern, mhf_matcher *matcher, const char *text,

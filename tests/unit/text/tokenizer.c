@@ -186,7 +186,10 @@ static void check_parts(const char *regex, const char *behavior, bool invert, co
              "\"%s\"},\"behavior\":\"%s\",\"invert\":%s},{\"type\":\"Metaspace\",\"replacement\":"
              "\"_\",\"split\":false}]}",
              regex, behavior, invert ? "true" : "false");
-    recipe r = {.vocab = "{\"a\":0,\"b\":1,\"x\":2,\"\\t\":3,\"_\":4}", .pre_tokenizer = step};
+    recipe r = {.vocab =
+                    "{\"a\":0,\"b\":1,\"x\":2,\"\\t\":3,\"_\":4,\"'\":5,\"s\":6,\"S\":7,\"t\":8,"
+                    "\"\u017F\":9,\"ß\":10,\"-\":11,\"k\":12,\"K\":13,\"\u212A\":14,\"\uFB05\":15}",
+                .pre_tokenizer = step};
     size_t n = 0;
     for (const char *c = pieces(&r, text); *c && n + 1 < sizeof found; c++)
         if (*c != '|')
@@ -233,6 +236,21 @@ static void test_empty_matches(void)
         for (size_t j = 0; j < 10; j++)
             check_parts(cases[i].regex, behaviors[j % 5], j >= 5, cases[i].text,
                         cases[i].expected[j / 5][j % 5]);
+}
+
+/* Letters whose other case is not ASCII, and others that equal two; the expected values are those
+ * of tokenizers 0.22.2. */
+static void test_case_insensitive(void)
+{
+    static const struct {
+        const char *regex, *expected;
+    } cases[] = {{"(?i:'s|'t|'re|'ve|'m|'ll|'d)", "_'S_'ſ_'ß-KKk-sSſßst'ﬅ"},
+                 {"(?i)[a-k]|s", "_'_S_'_ſ_'ß-_K_K_k_-_s_S_ſ_ß_s_t'ﬅ"},
+                 {"ss|(?i:s)t|st", "_'S'ſ'ß-KKk-sSſß_st_'ﬅ"},
+                 {"(?i:k+)[^\\\\p{L}]?", "_'S'ſ'ß-_KKk-_sSſßst'ﬅ"},
+                 {"(?i:s[^a-z]|'(?:s|t))", "_'S_'ſ_'ß-KKk-sS_ſß_st'ﬅ"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_parts(cases[i].regex, "Isolated", false, "'S'ſ'ß-KKk-sSſßst'ﬅ", cases[i].expected);
 }
 
 static void test_metaspace(void)
@@ -427,6 +445,7 @@ int main(void)
         {"classes of characters in expressions", test_classes},
         {"every behaviour of Split", test_behaviors},
         {"empty matches in every behaviour", test_empty_matches},
+        {"letters without regard to case", test_case_insensitive},
         {"Metaspace's schemes", test_metaspace},
         {"added tokens", test_added},
         {"truncation and padding", test_limits},
