@@ -131,6 +131,12 @@ mhf_status mhf_tokenizer_extend(const mhf_tokenizer *tokenizer, const char *cons
                                 int32_t n_paths, int32_t per_text, mhf_extend_rule rule,
                                 mhf_buf *json, mhf_buf *config);
 
+/** Append what could make `grown` split old texts otherwise than `old` does: parts of the file that
+ * are not the same, old merges that are gone or moved, new ones before old ones; nothing where all
+ * goes on as it was. */
+mhf_status mhf_tokenizer_differences(const mhf_tokenizer *old, const mhf_tokenizer *grown,
+                                     mhf_buf *out);
+
 /* ---- reading a corpus ----------------------------------------------------------------------- */
 
 typedef struct mhf_corpus mhf_corpus;

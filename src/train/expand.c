@@ -178,11 +178,26 @@ static mhf_status spell_new_tokens(const mhf_tokenizer *from, mhf_expansion *e)
  * ------------------------------------------------------------------------------------------------
  */
 
+/* The model keeps its numbers, but may meet its old words in other tokens. */
+static mhf_status warn_of_differences(const mhf_tokenizer *from, const mhf_tokenizer *to)
+{
+    mhf_buf names = {0};
+    mhf_status status = mhf_tokenizer_differences(from, to, &names);
+    if (status == MHF_OK && names.n > 0)
+        mhf_log(MHF_LOG_WARN,
+                "the tokenizer is not as the model's: %s: texts may be split otherwise than the "
+                "model has learned",
+                names.data);
+    mhf_buf_free(&names);
+    return status;
+}
+
 static mhf_status plan(const mhf_source *source, const mhf_tokenizer *from,
                        const mhf_signature_rule *rule, mhf_expansion *e)
 {
     int64_t rows = ((int64_t)e->to_size + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
     MHF_TRY(check_tokenizers(from, e->to));
+    MHF_TRY(warn_of_differences(from, e->to));
     MHF_TRY(mhf_narrow(rows, "rows of the vocabulary", &e->config.vocab_size));
     MHF_TRY(mhf_config_check(&e->config));
     return e->config.head == MHF_HEAD_MHF ? expand_table(source, rule, e)

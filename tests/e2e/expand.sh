@@ -56,6 +56,7 @@ for kind in product standard; do
     expect_exit 0 '' train 1 1 $kind $kind.yaml --set model.num_hidden_layers=6 --set model.max_position_embeddings=64
     expanded=$kind-expanded.h5
     expect_exit 0 '' run 1 expand $kind --tokenizer grown.json -o $expanded
+    grep -q warning said && fail "an extension of ours is warned of: $(grep warning said)"
     added=$(($(parameters $expanded) - $(parameters $kind)))
     if [ $kind = product ]; then
         [ $added = 0 ] || fail "an expanded MHF model has $added new parameters"
@@ -85,4 +86,15 @@ run 1 tokenizer train --kind byte-level --vocab-size 400 -o other.json --quiet g
 expect_refused 2 "token" run 1 expand product --tokenizer other.json -o no.h5
 expect_refused 2 "cyrillic.h5: made with another tokenizer" run 1 train continued.yaml --engine reference --set init=product --run wrong
 [ ! -e no.h5 ] || fail "a refused expansion is written"
+
+# One that splits old texts otherwise is warned of.
+python3 - <<'PYTHON'
+import json
+tokenizer = json.load(open("grown.json"))
+tokenizer["normalizer"] = {"type": "Lowercase"}
+tokenizer["model"]["merges"].reverse()
+json.dump(tokenizer, open("changed.json", "w"))
+PYTHON
+expect_exit 0 "warning: the tokenizer is not as the model's: normalizer, merges \(" \
+    run 1 expand product --tokenizer changed.json -o changed.h5
 finish

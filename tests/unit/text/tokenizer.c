@@ -436,6 +436,58 @@ static void test_long_words(void)
     mhf_buf_free(&text);
 }
 
+/* What mhf_tokenizer_differences says of r grown to s. */
+static bool differs(const recipe *r, const recipe *s, const char *expected)
+{
+    mhf_tokenizer *old, *grown;
+    mhf_buf names = {0};
+    CHECK_OK(parse_recipe(r, NULL, &old));
+    CHECK_OK(parse_recipe(s, NULL, &grown));
+    CHECK_OK(mhf_buf_add_text(&names, ""));
+    CHECK_OK(mhf_tokenizer_differences(old, grown, &names));
+    bool as_expected = strcmp(names.data, expected) == 0;
+    if (!as_expected)
+        printf("differences: '%s', expected '%s'\n", names.data, expected);
+    mhf_buf_free(&names);
+    mhf_tokenizer_free(old);
+    mhf_tokenizer_free(grown);
+    return as_expected;
+}
+
+static void test_differences(void)
+{
+    const recipe r = {.vocab = VOCAB,
+                      .merges = "[\"a b\",\"b c\"]",
+                      .added = "[{\"id\":16,\"content\":\"<s>\",\"special\":true}]",
+                      .options = "\"fuse_unk\":false,\"unk_token\":null,"};
+    recipe s = r;
+    CU_ASSERT(differs(&r, &s, ""));
+    s.options = "\"ignore_merges\":false,\"dropout\":null,\"end_of_word_suffix\":\"\",";
+    s.merges = "[[\"a\",\"b\"],[\"b\",\"c\"],[\"ab\",\"c\"]]";
+    CU_ASSERT(differs(&r, &s, ""));
+    s.options = "\"ignore_merges\":true,\"byte_fallback\":true,";
+    CU_ASSERT(differs(&r, &s, "byte_fallback, ignore_merges"));
+    s = r;
+    s.merges = "[\"b c\",\"a b\"]";
+    CU_ASSERT(differs(&r, &s, "merges ('b' + 'c' is absent or comes in another order)"));
+    s.merges = "[\"a b\",\"ab c\"]";
+    CU_ASSERT(differs(&r, &s, "merges ('b' + 'c' is absent or comes in another order)"));
+    s.merges = "[]";
+    CU_ASSERT(differs(&r, &s, "merges ('a' + 'b' is absent or comes in another order)"));
+    s.merges = "[\"a b\",\"ab c\",\"b c\"]";
+    CU_ASSERT(differs(&r, &s, "merges (1 new ones come before old ones)"));
+    s = r;
+    s.normalizer = "{\"type\":\"NFC\"}";
+    s.pre_tokenizer = "{\"type\":\"Digits\",\"individual_digits\":true}";
+    s.decoder = "{\"type\":\"Fuse\"}";
+    CU_ASSERT(differs(&r, &s, "normalizer, pre_tokenizer, decoder"));
+    s = r;
+    s.added = "[{\"id\":16,\"content\":\"<s>\",\"special\":true,\"lstrip\":true}]";
+    CU_ASSERT(differs(&r, &s, "added token '<s>'"));
+    s.added = "[]";
+    CU_ASSERT(differs(&r, &s, "added token '<s>'"));
+}
+
 int main(void)
 {
     const test_case cases[] = {
@@ -453,6 +505,7 @@ int main(void)
         {"decoders", test_decoding},
         {"special tokens' names", test_special_names},
         {"long words", test_long_words},
+        {"what differs in a tokenizer that has grown", test_differences},
     };
     return run_tests("text.tokenizer", cases, sizeof cases / sizeof cases[0]);
 }
