@@ -114,6 +114,9 @@ mhf_status mhf_source_signatures(const mhf_source *source, mhf_signatures *out);
 /** The files of the model's folder beside the tokenizer's two; config.json is among them where the
  * model was imported, for what our configuration has no field for. */
 mhf_status mhf_source_carried(const mhf_source *source, mhf_carried *out);
+/** Append the names of a Hugging Face folder's entries that are neither read nor carried: an older
+ * form of the tokenizer, texts about the model, code. */
+mhf_status mhf_source_left_behind(const mhf_source *source, mhf_buf *out);
 /** out[0..count) = elements first … of the flattened tensor, as float32; shape and checksums are
  * checked. */
 mhf_status mhf_source_read(mhf_source *source, mhf_tensor_kind kind, const mhf_param *param,

@@ -115,6 +115,17 @@ static mhf_status report_model(const mhf_config *config, const mhf_tokenizer *to
     return status;
 }
 
+static mhf_status tell_left_behind(const mhf_source *source)
+{
+    mhf_buf names = {0};
+    mhf_status status = mhf_source_left_behind(source, &names);
+    if (status == MHF_OK && names.n > 0)
+        mhf_log(MHF_LOG_INFO, "not taken from %s: %s (tokenizer.json tells all of the tokenizer)",
+                mhf_source_info_of(source)->path, names.data);
+    mhf_buf_free(&names);
+    return status;
+}
+
 /* ---- work on rank 0 ------------------------------------------------------------------------- */
 
 static mhf_status import(const char *output, mhf_source *source)
@@ -141,6 +152,8 @@ static mhf_status import(const char *output, mhf_source *source)
         status = mhf_checkpoint_import(source, output, &meta);
     if (status == MHF_OK)
         status = mhf_command_print(&report);
+    if (status == MHF_OK)
+        status = tell_left_behind(source);
     mhf_buf_free(&report);
     mhf_carried_free(&carried);
     mhf_signatures_free(&table);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /* A Hugging Face folder as a model to read: config.json, safetensors, tokenizer.json. */
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,22 +131,76 @@ mhf_status mhf_folder_tokenizer(const mhf_source *source, mhf_tokenizer **out)
     return mhf_tokenizer_load(source->path.data, NULL, out);
 }
 
+/* A broken file is found when it comes in, not by whoever loads the export. */
+static mhf_status check_json(const char *path, const mhf_buf *text)
+{
+    json_t *json = NULL;
+    const size_t n = strlen(path);
+    if (n < 5 || strcmp(path + n - 5, ".json") != 0)
+        return MHF_OK;
+    MHF_TRY(mhf_json_parse(text->data ? text->data : "", text->n, path, &json));
+    mhf_status status = json_is_object(json) || json_is_array(json)
+                            ? MHF_OK
+                            : mhf_fail(MHF_E_DATA, "%s: neither a JSON object nor a list", path);
+    json_decref(json);
+    return status;
+}
+
+static const char *const carried_names[] = {"config.json", "generation_config.json",
+                                            "special_tokens_map.json", "chat_template.jinja",
+                                            "chat_template.json"};
+
 mhf_status mhf_folder_carried(const mhf_source *source, mhf_carried *out)
 {
-    static const char *const names[] = {"config.json", "generation_config.json",
-                                        "special_tokens_map.json"};
     mhf_buf path = {0}, text = {0};
     mhf_status status = MHF_OK;
-    for (size_t i = 0; status == MHF_OK && i < sizeof names / sizeof *names; i++) {
-        status = mhf_path_join(source->path.data, names[i], &path);
+    for (size_t i = 0; status == MHF_OK && i < sizeof carried_names / sizeof *carried_names; i++) {
+        status = mhf_path_join(source->path.data, carried_names[i], &path);
         if (status != MHF_OK || !mhf_file_exists(path.data))
             continue;
         status = mhf_file_read(path.data, TEXT_MAX, &text);
         if (status == MHF_OK)
-            status = mhf_carried_add(out, names[i], &text);
+            status = check_json(path.data, &text);
+        if (status == MHF_OK)
+            status = mhf_carried_add(out, carried_names[i], &text);
     }
     mhf_buf_free(&path);
     mhf_buf_free(&text);
+    return status;
+}
+
+/* Read as parts of the model, or one of the carried. */
+static bool is_taken(const char *name)
+{
+    static const char weights[] = ".safetensors", index[] = ".safetensors.index.json";
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof carried_names / sizeof *carried_names; i++)
+        if (strcmp(name, carried_names[i]) == 0)
+            return true;
+    return (n >= sizeof weights && strcmp(name + n - (sizeof weights - 1), weights) == 0) ||
+           (n >= sizeof index && strcmp(name + n - (sizeof index - 1), index) == 0) ||
+           strcmp(name, "tokenizer.json") == 0 || strcmp(name, "tokenizer_config.json") == 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+mhf_status mhf_source_left_behind(const mhf_source *source, mhf_buf *out)
+{
+    struct dirent **entries = NULL;
+    mhf_status status = MHF_OK;
+    if (source->info.is_checkpoint)
+        return MHF_OK;
+    const int n = scandir(source->path.data, &entries, NULL, by_name);
+    for (int i = 0; i < n; i++) {
+        const char *name = entries[i]->d_name;
+        if (status == MHF_OK && *name != '.' && !is_taken(name))
+            status = mhf_buf_printf(out, "%s%s", out->n > 0 ? ", " : "", name);
+        free(entries[i]);
+    }
+    free(entries);
     return status;
 }
 

@@ -22,6 +22,30 @@ expect_exit 0 "" run 1 export out -o again --dtype bf16 --quiet
 expect_exit 0 "duplicates" run 1 import again -o again.h5
 expect_exit 0 "" run 1 info again.h5
 
+# What belongs to a model beside its weights comes out as it went in; what doesn't is named; what is broken
+# is refused before anything is written.
+cp -r "$hashed" whole
+printf '{"temperature": 0.6, "eos_token_id": [2, 1]}' >whole/generation_config.json
+printf '{"bos_token": {"content": "<s>", "lstrip": false}}' >whole/special_tokens_map.json
+printf '{%% for message in messages %%}{{ message }}{%% endfor %%}\n' >whole/chat_template.jinja
+printf '{"chat_template": "{{ messages }}"}' >whole/chat_template.json
+echo '{}' >whole/vocab.json
+touch whole/merges.txt whole/README.md whole/.gitattributes
+expect_exit 0 "not taken from whole: README.md, expect.h5, merges.txt, vocab.json " run 1 import whole -o whole.h5
+expect_exit 0 "" run 1 export whole.h5 -o whole.out --quiet
+for file in generation_config.json special_tokens_map.json chat_template.jinja chat_template.json; do
+    cmp "whole/$file" "whole.out/$file" || fail "$file is not what was imported"
+done
+for file in generation_config.json special_tokens_map.json chat_template.json tokenizer_config.json config.json; do
+    rm -rf broken
+    cp -r whole broken
+    printf '{"bos_token": "<s>", ' >broken/$file
+    expect_refused 3 "broken/.*$file: not (a )?valid JSON" run 1 import broken -o broken.h5
+    echo 7 >broken/$file
+    expect_refused 3 "broken/.*$file: " run 1 import broken -o broken.h5
+done
+[ ! -e broken.h5 ] || fail "a broken folder is imported"
+
 if python3 -c 'import safetensors.numpy' 2>/dev/null; then
     python3 - "$hashed" out3 <<'EOF' || fail "Python reads other tensors"
 import sys
