@@ -227,7 +227,7 @@ def check_empty_splits(program, folder, base, options, report):
 
 def check_pipelines(program, folder, bases, options, report):
     rng = random.Random(f"pipelines {options.seed}")
-    refused = 0
+    refused = empty = 0
     for i in range(options.pipelines):
         made = pipelines.pipeline(rng, bases)
         name = f"pipeline {i}"
@@ -236,6 +236,10 @@ def check_pipelines(program, folder, bases, options, report):
         try:
             n = compare(program, path, texts, name)
         except Refused as refusal:
+            # the library matches such a token between any two characters; nobody means that
+            if "an added token of 0 bytes once normalized" in str(refusal):
+                empty += 1
+                continue
             report.end(name, len(texts), 1, f": mhf refuses: {refusal}")
         except (
             BaseException
@@ -252,7 +256,7 @@ def check_pipelines(program, folder, bases, options, report):
             print("  " + json.dumps(pipelines.describe(made), ensure_ascii=False), flush=True)
     print(
         f"{options.pipelines} random pipelines, {PIPELINE_STRINGS} strings each; {refused} that the library "
-        "can't run",
+        f"can't run, {empty} with an added token that is refused: nothing is left of it once normalized",
         flush=True,
     )
 
