@@ -165,6 +165,9 @@ static mhf_status take_table(mhf_run_config *c, const mhf_source *base, mhf_run_
     if (c->model.head == MHF_HEAD_STANDARD && c->signatures_file)
         return mhf_fail(MHF_E_CONFIG,
                         "signatures.file is given, but a Standard model has no signatures");
+    if (c->init && c->signatures_file)
+        return mhf_fail(MHF_E_CONFIG,
+                        "signatures.file is given beside init: a model keeps its own table");
     if (c->model.head == MHF_HEAD_STANDARD)
         return MHF_OK;
     if (base) {

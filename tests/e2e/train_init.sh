@@ -90,6 +90,8 @@ refuse "model.lsh_only_embed is true" --set model.lsh_only_embed=true
 refuse "model.head is standard" --set model.head=standard
 refuse "model.hidden_size is [0-9]+, but" --set model.preset=100m
 refuse "model.add_layers is given" --set model.add_layers=1
+expect_exit 0 '' run 1 signatures tokenizer.json --hashes 3 --buckets 61 -o table.h5 --quiet
+refuse "signatures.file is given beside init" --set signatures.file=table.h5
 [ ! -e refused ] || fail "a refused run makes a folder"
 expect_exit 0 '' train 1 1 accepted on.yaml --set init=hf-vocabulary --set model.rope_theta=50000 \
     --set model.num_hashes=3 --set model.head=mhf --set model.mask_documents=true --stop-after 99
