@@ -184,8 +184,12 @@ mhf_status mhf_json_string(const json_t *object, const char *key, const char *na
                            const char **out, size_t *n);
 mhf_status mhf_json_string_or(const json_t *object, const char *key, const char *name,
                               const char **out, size_t *n);
-/** Compact text of a value, UTF-8 as it is, reals with 17 digits; appended. */
+/** Append the compact text of a value: UTF-8 as it is, keys as they come, reals with the fewest
+ * digits that read back as the same number. */
 mhf_status mhf_json_print(const json_t *value, mhf_buf *out);
+/** Append the text and a newline as Python's json.dumps(value, indent=2, sort_keys=True) prints it,
+ * so that a file can be compared with one that transformers wrote. */
+mhf_status mhf_json_text(const json_t *value, mhf_buf *out);
 
 /* ---- counter-based random numbers (Philox4x32-10) ------------------------------------------- */
 

@@ -121,16 +121,3 @@ mhf_status mhf_json_string(const json_t *object, const char *key, const char *na
         return missing(key, name);
     return mhf_json_string_or(object, key, name, out, n);
 }
-
-static int append(const char *bytes, size_t n, void *buf)
-{
-    return mhf_buf_add(buf, bytes, n) == MHF_OK ? 0 : -1;
-}
-
-mhf_status mhf_json_print(const json_t *value, mhf_buf *out)
-{
-    if (json_dump_callback(value, append, out,
-                           JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) != 0)
-        return mhf_fail(MHF_E_NOMEM, "no memory for a JSON text");
-    return MHF_OK;
-}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
 /* config.json in Hugging Face's keys: read, with a refusal of what is not built, and written. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "mhf/model.h"
@@ -285,10 +284,8 @@ static json_t *config_object(const mhf_config *c)
 mhf_status mhf_config_to_json(const mhf_config *config, mhf_buf *out)
 {
     json_t *o = config_object(config);
-    char *text = o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
-    mhf_status status = text ? mhf_buf_printf(out, "%s\n", text)
-                             : mhf_fail(MHF_E_NOMEM, "no memory for a configuration text");
-    free(text);
+    mhf_status status =
+        o ? mhf_json_text(o, out) : mhf_fail(MHF_E_NOMEM, "no memory for a configuration text");
     json_decref(o);
     return status;
 }

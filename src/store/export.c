@@ -11,7 +11,6 @@
 
 #include "checkpoint.h"
 #include "halves.h"
-#include "json_text.h"
 #include "safetensors_write.h"
 #include "source.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "export.h"
-#include "json_text.h"
 
 /* Keys that our configuration holds; all others are taken from the imported text. */
 static bool held(const char *key)

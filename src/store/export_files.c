@@ -4,7 +4,6 @@
 
 #include "checkpoint.h"
 #include "export.h"
-#include "json_text.h"
 #include "source.h"
 
 static const char config_name[] = "config.json", tokenizer_name[] = "tokenizer.json";

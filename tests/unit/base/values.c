@@ -144,9 +144,30 @@ static void test_json(void)
     mhf_buf printed = {0};
     json_t *value = json_pack("{s:f}", "x", 0.1);
     CHECK_OK(mhf_json_print(value, &printed));
-    CU_ASSERT_STRING_EQUAL(printed.data, "{\"x\":0.10000000000000001}");
+    CU_ASSERT_STRING_EQUAL(printed.data, "{\"x\":0.1}");
     json_decref(value);
     mhf_buf_free(&printed);
+}
+
+/* Python's own texts of these numbers. */
+static void test_json_text(void)
+{
+    static const char text[] =
+        "{\n  \"a\": [\n    1e-06,\n    0.0001,\n    0.1,\n    1000000.0,\n    1e+16,\n"
+        "    123456789.25,\n    -0.0,\n    5e-324,\n    1234567890123456.8\n  ],\n"
+        "  \"b\": {},\n  \"c\": [],\n  \"d\": \"\\u00fc\\n\\\"\"\n}\n";
+    json_t *o;
+    mhf_buf out = {0}, lower = {0};
+    CHECK_OK(mhf_json_parse(text, strlen(text), "text", &o));
+    CHECK_OK(mhf_json_text(o, &out));
+    for (size_t i = 0; i < out.n; i++) {
+        char c = out.data[i] == 'F' ? 'f' : out.data[i] == 'C' ? 'c' : out.data[i];
+        CHECK_OK(mhf_buf_add(&lower, &c, 1));
+    }
+    CU_ASSERT_STRING_EQUAL(lower.data, text);
+    json_decref(o);
+    mhf_buf_free(&out);
+    mhf_buf_free(&lower);
 }
 
 /* The examples of FIPS 180-4, and lengths around a block of 64 bytes against one another. */
@@ -171,6 +192,7 @@ int main(void)
         {"maps", test_map},
         {"UTF-8", test_utf8},
         {"typed JSON", test_json},
+        {"JSON as Python prints it", test_json_text},
         {"SHA-256", test_sha256},
     };
     return run_tests("base.values", cases, sizeof cases / sizeof *cases);
