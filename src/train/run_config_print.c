@@ -120,7 +120,7 @@ static mhf_status print_resolved(const mhf_run_config *config, const char *name,
     if (strcmp(name, "train.objective") == 0)
         return mhf_buf_add_text(out,
                                 config->objective == MHF_VOCABULARY ? "vocabulary" : "product");
-    return mhf_buf_add_text(out, "none");
+    return mhf_buf_add_text(out, settings_brought(config->settings, name) ? "its own" : "none");
 }
 
 /* As a comment, since giving it would be another configuration. */

@@ -92,7 +92,7 @@ bool settings_brought(const mhf_settings *settings, const char *name)
                           strcmp(name, "model.add_layers") != 0;
     const char *init = settings_text(settings, "init");
     return *init && strcmp(init, "none") != 0 && !settings_given(settings, name) &&
-           (geometry || strncmp(name, "signatures.", 11) == 0 ||
+           (geometry || strncmp(name, "signatures.", 11) == 0 || strcmp(name, "tokenizer") == 0 ||
             strcmp(name, "train.objective") == 0);
 }
 

@@ -39,6 +39,7 @@ for file in printed.yaml from-vocabulary/config.yaml; do
         'tie_word_embeddings: false' 'head: mhf' 'objective: vocabulary' 'rule: imported'; do
         grep -qE "^  # $line +# the model in hf-vocabulary " $file || fail "$file tells no '$line': $(grep "${line%:*}" $file)"
     done
+    grep -qE '^# tokenizer: its own +# the model in hf-vocabulary ' $file || fail "$file: $(grep tokenizer: $file)"
     grep -qE '(num_hashes|objective): .*# default' $file && fail "$file tells a default that the model overrides"
 done
 expect_exit 0 '' train 1 1 from-printed printed.yaml
