@@ -149,11 +149,11 @@ static mhf_status import(const char *output, mhf_source *source)
     if (status == MHF_OK && hashed)
         status = report_table(&table, tokenizer, &report);
     if (status == MHF_OK)
+        status = tell_left_behind(source);
+    if (status == MHF_OK)
         status = mhf_checkpoint_import(source, output, &meta);
     if (status == MHF_OK)
         status = mhf_command_print(&report);
-    if (status == MHF_OK)
-        status = tell_left_behind(source);
     mhf_buf_free(&report);
     mhf_carried_free(&carried);
     mhf_signatures_free(&table);
