@@ -31,7 +31,8 @@ static void take(mhf_option *option, void *into)
 }
 
 static const struct argp_option encode_options[] = {
-    {"jsonl", KEY_JSONL, NULL, 0, "Lines are {\"text\"}, answers {\"ids\", \"tokens\"}", 0},
+    {"jsonl", KEY_JSONL, NULL, 0,
+     "Lines are {\"text\"}, answers {\"ids\", \"tokens\": as the vocabulary spells them}", 0},
     {"special", KEY_SPECIAL, NULL, 0, "Apply the template (BOS, EOS)", 0},
     {0}};
 static const mhf_command encode_command = {
