@@ -48,8 +48,13 @@ mhf_token mhf_tokenizer_bos(const mhf_tokenizer *tokenizer);
 mhf_token mhf_tokenizer_eos(const mhf_tokenizer *tokenizer);
 mhf_token mhf_tokenizer_pad(const mhf_tokenizer *tokenizer);
 mhf_token mhf_tokenizer_unk(const mhf_tokenizer *tokenizer);
-/** SHA-256 of tokenizer.json, 64 hexadecimal digits. */
+/** SHA-256, 64 hexadecimal digits, of tokenizer.json's content: compact, keys sorted, merges as
+ * pairs, without truncation and padding; so a file that another program has written again, in other
+ * columns, is the same tokenizer. */
 const char *mhf_tokenizer_sha256(const mhf_tokenizer *tokenizer);
+/** Is it the tokenizer that a file means by this sum? That of the bytes, which files of earlier
+ * builds hold, serves too. */
+bool mhf_tokenizer_is(const mhf_tokenizer *tokenizer, const char *sha256);
 /** The files' bytes as loaded; config is NULL (n 0) where absent. Borrowed. */
 const char *mhf_tokenizer_json(const mhf_tokenizer *tokenizer, size_t *n);
 const char *mhf_tokenizer_config_json(const mhf_tokenizer *tokenizer, size_t *n);

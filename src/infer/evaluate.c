@@ -311,7 +311,7 @@ static void finish(const job *j, const sums *total, mhf_evaluation *out)
 static mhf_status check(const job *j)
 {
     const mhf_tokens_info *info = mhf_tokens_info_of(j->tokens);
-    if (strcmp(info->tokenizer_sha256, mhf_tokenizer_sha256(j->tokenizer)) != 0)
+    if (!mhf_tokenizer_is(j->tokenizer, info->tokenizer_sha256))
         return mhf_fail(MHF_E_MISMATCH,
                         "the token store was made with tokenizer %.12s…, the model's is %.12s…",
                         info->tokenizer_sha256, mhf_tokenizer_sha256(j->tokenizer));

@@ -141,9 +141,10 @@ static mhf_status parse(mhf_tokenizer *t, const char *name, const mhf_special_na
     mhf_status status = mhf_json_parse(t->json.data, t->json.n, name, &json);
     if (status == MHF_OK)
         status = parse_pipeline(t, json, name);
+    if (status == MHF_OK)
+        status = mhf_tokenizer_identify(t, json);
     json_decref(json);
     MHF_TRY(status);
-    mhf_sha256_hex(t->json.data, t->json.n, t->sha256);
     t->bos = t->eos = t->pad = t->unk = -1;
     if (t->has_config)
         MHF_TRY(read_config(t, name));
@@ -282,11 +283,6 @@ mhf_token mhf_tokenizer_pad(const mhf_tokenizer *t)
 mhf_token mhf_tokenizer_unk(const mhf_tokenizer *t)
 {
     return t->unk;
-}
-
-const char *mhf_tokenizer_sha256(const mhf_tokenizer *t)
-{
-    return t->sha256;
 }
 
 const char *mhf_tokenizer_json(const mhf_tokenizer *t, size_t *n)

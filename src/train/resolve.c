@@ -87,7 +87,7 @@ static mhf_status open_tokenizer(const mhf_run_config *c, const mhf_source *base
     mhf_status status = mhf_source_tokenizer(base, &own);
     if (status != MHF_OK)
         return *out ? MHF_OK : status; /* a model without one: the given one serves */
-    if (*out && strcmp(mhf_tokenizer_sha256(*out), mhf_tokenizer_sha256(own)) != 0)
+    if (*out && !mhf_tokenizer_is(*out, mhf_tokenizer_sha256(own)))
         status = mhf_fail(MHF_E_MISMATCH, "tokenizer %s is not the one of the model in %s",
                           c->tokenizer, mhf_source_info_of(base)->path);
     mhf_tokenizer_free(*out);
@@ -136,7 +136,7 @@ static mhf_status check_table(const mhf_run_config *c, const mhf_signatures *tab
             name, table->rows, o->num_hashes, o->num_buckets, o->num_lsh, m->vocab_size,
             m->num_hashes, m->num_buckets, m->num_lsh);
     if (tokenizer && *table->tokenizer_sha256 &&
-        strcmp(table->tokenizer_sha256, mhf_tokenizer_sha256(tokenizer)) != 0)
+        !mhf_tokenizer_is(tokenizer, table->tokenizer_sha256))
         return mhf_fail(MHF_E_MISMATCH, "%s holds the table of another tokenizer", name);
     return MHF_OK;
 }

@@ -11,7 +11,7 @@ static mhf_status check_store(const trainer *t, const char *file, const mhf_toke
     const mhf_run_config *c = t->config;
     const mhf_tokenizer *tokenizer = t->inputs->tokenizer;
     if (tokenizer && *info->tokenizer_sha256 &&
-        strcmp(info->tokenizer_sha256, mhf_tokenizer_sha256(tokenizer)) != 0)
+        !mhf_tokenizer_is(tokenizer, info->tokenizer_sha256))
         return mhf_fail(MHF_E_MISMATCH, "%s: made with another tokenizer than %s", file,
                         c->tokenizer ? c->tokenizer : "the model's");
     if (info->vocab_size > c->model.vocab_size)

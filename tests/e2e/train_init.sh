@@ -52,6 +52,18 @@ expect_metrics from-vocabulary from-cut 1e-5 step loss losses lr tokens
 objective from-vocabulary true
 objective from-cut true
 
+# Written again by another program, the tokenizer is the same, and the token store serves.
+cp -r hf-vocabulary rewritten
+python3 - <<'PYTHON'
+import json
+tokenizer = json.load(open("hf-vocabulary/tokenizer.json"))
+json.dump(tokenizer, open("rewritten/tokenizer.json", "w"), indent=2)
+PYTHON
+cmp -s hf-vocabulary/tokenizer.json rewritten/tokenizer.json && fail "the same bytes"
+expect_exit 0 '' train 1 1 from-rewritten on.yaml --set init=rewritten
+expect_metrics from-vocabulary from-rewritten 0 $exact
+expect_exit 0 '' run 1 evaluate rewritten -i tokens.holdout.h5 --quiet
+
 # The objective is the model's unless it is given, and what it was is told to who comes after.
 expect_exit 0 '' train 1 1 from-product on.yaml --set init=hf-product
 objective from-product false

@@ -488,6 +488,35 @@ static void test_differences(void)
     CU_ASSERT(differs(&r, &s, "added token '<s>'"));
 }
 
+/* The sum is that of Python's json.dumps(content, sort_keys=True, separators=(",", ":"),
+ * ensure_ascii=False). */
+static void test_identity(void)
+{
+    static const char sum[] = "d78d9db8aed2c432499d9f623bd11d8869840ee86e4ba0da205366d9691e6ba9";
+    static const char *const files[] = {
+        "{\"version\":\"1.0\",\"normalizer\":null,\"pre_tokenizer\":null,\"post_processor\":null,"
+        "\"decoder\":null,\"added_tokens\":[],\"model\":{\"type\":\"BPE\","
+        "\"vocab\":{\"a\":0,\"é\":1,\"aé\":2},\"merges\":[[\"a\",\"é\"]]}}",
+        "{ \"model\": {\"merges\": [ \"a \\u00e9\" ], \"vocab\": {\"aé\": 2, \"\\u00e9\": 1, "
+        "\"a\": 0},"
+        " \"type\": \"BPE\"},\n \"decoder\": null, \"normalizer\": null, \"pre_tokenizer\": null,"
+        " \"post_processor\": null, \"padding\": null, \"truncation\": {\"max_length\": 3},"
+        " \"added_tokens\": [], \"version\": \"1.0\"}\n",
+        "{\"version\":\"1.0\",\"normalizer\":null,\"pre_tokenizer\":null,\"post_processor\":null,"
+        "\"decoder\":null,\"added_tokens\":[],\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,"
+        "\"vocab\":{\"a\":0,\"é\":1,\"aé\":2},\"merges\":[[\"a\",\"é\"]]}}"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char of_bytes[65];
+        mhf_tokenizer *t;
+        CHECK_OK(mhf_tokenizer_parse(files[i], strlen(files[i]), NULL, 0, "t.json", NULL, &t));
+        CU_ASSERT_EQUAL(strcmp(mhf_tokenizer_sha256(t), sum) == 0, i < 2);
+        CU_ASSERT_EQUAL(mhf_tokenizer_is(t, sum), i < 2);
+        mhf_sha256_hex(files[i], strlen(files[i]), of_bytes);
+        CU_ASSERT_TRUE(mhf_tokenizer_is(t, of_bytes));
+        mhf_tokenizer_free(t);
+    }
+}
+
 int main(void)
 {
     const test_case cases[] = {
@@ -505,6 +534,7 @@ int main(void)
         {"decoders", test_decoding},
         {"special tokens' names", test_special_names},
         {"long words", test_long_words},
+        {"the same tokenizer, written otherwise", test_identity},
         {"what differs in a tokenizer that has grown", test_differences},
     };
     return run_tests("text.tokenizer", cases, sizeof cases / sizeof cases[0]);
