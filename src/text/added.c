@@ -54,6 +54,20 @@ static mhf_status add_pattern(const mhf_normalizers *normalizers, const mhf_piec
     return mhf_added_finder_add(&out->normalized, passage->text, (size_t)passage->n, i);
 }
 
+static mhf_status add_patterns(const mhf_normalizers *normalizers, const mhf_pieces *vocab,
+                               mhf_matcher *matcher, mhf_passage *passage, bool special,
+                               const char *name, mhf_added *out)
+{
+    for (int64_t i = 0; i < out->n; i++) {
+        if (out->list[i].special != special)
+            continue;
+        mhf_status status = add_pattern(normalizers, vocab, matcher, passage, i, out);
+        if (status != MHF_OK)
+            return mhf_fail_within(status, "%s: added_tokens", name);
+    }
+    return MHF_OK;
+}
+
 mhf_status mhf_added_parse(const json_t *json, const char *name, const mhf_normalizers *normalizers,
                            mhf_pieces *vocab, mhf_added *out)
 {
@@ -68,11 +82,11 @@ mhf_status mhf_added_parse(const json_t *json, const char *name, const mhf_norma
     for (size_t i = 0; i < json_array_size(json) && status == MHF_OK; i++)
         status = parse_token(json_array_get(json, i), name, i, vocab, places, out);
     mhf_map_free(places);
-    for (int64_t i = 0; i < out->n && status == MHF_OK; i++) {
-        status = add_pattern(normalizers, vocab, &matcher, &passage, i, out);
-        if (status != MHF_OK)
-            mhf_fail_within(status, "%s: added_tokens", name);
-    }
+    /* Of two that look for the same text the first one wins, and special tokens come first. */
+    if (status == MHF_OK)
+        status = add_patterns(normalizers, vocab, &matcher, &passage, true, name, out);
+    if (status == MHF_OK)
+        status = add_patterns(normalizers, vocab, &matcher, &passage, false, name, out);
     mhf_added_finder_seal(&out->plain);
     mhf_added_finder_seal(&out->normalized);
     mhf_matcher_free(&matcher);
@@ -130,10 +144,8 @@ static int64_t space_behind(const char *text, int64_t end, int64_t n)
 
 static mhf_status add_text(mhf_passage *passage, const mhf_part *whole, int64_t begin, int64_t end)
 {
-    return mhf_passage_add_part(passage, (mhf_part){.begin = whole->begin + begin,
-                                                    .end = whole->begin + end,
-                                                    .id = -1,
-                                                    .first = whole->first && begin == 0});
+    return mhf_passage_add_part(
+        passage, (mhf_part){.begin = whole->begin + begin, .end = whole->begin + end, .id = -1});
 }
 
 static mhf_status add_token(mhf_passage *passage, const mhf_part *whole, int64_t begin, int64_t end,

@@ -28,7 +28,7 @@ static int compare(const void *a, const void *b)
     int order = memcmp(l->text, r->text, l->n < r->n ? l->n : r->n);
     if (order == 0)
         order = (l->n > r->n) - (l->n < r->n);
-    return order ? order : (l->token > r->token) - (l->token < r->token);
+    return order ? order : (l->offset > r->offset) - (l->offset < r->offset);
 }
 
 void mhf_added_finder_seal(mhf_added_finder *finder)

@@ -160,7 +160,7 @@ static mhf_status replace(const mhf_normalizer *step, mhf_matcher *matcher, mhf_
         begin += part->begin;
         end += part->begin;
         MHF_TRY(mhf_passage_copy(passage, kept, begin - kept));
-        MHF_TRY(mhf_passage_put(passage, step->content, step->n_content, begin, end - begin));
+        MHF_TRY(mhf_passage_replace(passage, step->content, step->n_content, begin, end - begin));
         kept = end;
     }
 }

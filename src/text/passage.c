@@ -39,7 +39,7 @@ void mhf_passage_origin(const mhf_passage *passage, int64_t at, int64_t n, int64
 
 void mhf_passage_rewrite(mhf_passage *passage)
 {
-    passage->sides[passage->side].n = 0;
+    passage->sides[passage->side].n = passage->sides[passage->side].lead = 0;
 }
 
 mhf_status mhf_passage_copy(mhf_passage *passage, int64_t from, int64_t n)
@@ -58,12 +58,14 @@ mhf_status mhf_passage_copy(mhf_passage *passage, int64_t from, int64_t n)
             side->end[side->n + i] = from + i + 1;
         }
     }
+    if (side->lead == side->n && from < passage->lead)
+        side->lead += n < passage->lead - from ? n : passage->lead - from;
     side->n += n;
     return MHF_OK;
 }
 
-mhf_status mhf_passage_put(mhf_passage *passage, const char *bytes, int64_t n, int64_t from,
-                           int64_t n_from)
+static mhf_status put(mhf_passage *passage, const char *bytes, int64_t n, int64_t from,
+                      int64_t n_from, bool leads)
 {
     if (n == 0)
         return MHF_OK;
@@ -78,8 +80,24 @@ mhf_status mhf_passage_put(mhf_passage *passage, const char *bytes, int64_t n, i
             side->end[side->n + i] = end;
         }
     }
+    if (leads && side->lead == side->n)
+        side->lead += n;
     side->n += n;
     return MHF_OK;
+}
+
+mhf_status mhf_passage_put(mhf_passage *passage, const char *bytes, int64_t n, int64_t from,
+                           int64_t n_from)
+{
+    return put(passage, bytes, n, from, n_from, from < passage->lead);
+}
+
+mhf_status mhf_passage_replace(mhf_passage *passage, const char *bytes, int64_t n, int64_t from,
+                               int64_t n_from)
+{
+    const int64_t last = from + n_from - 1;
+    const bool leads = last < 0 ? passage->parts[0].id < 0 : last < passage->lead;
+    return put(passage, bytes, n, from, n_from, leads);
 }
 
 void mhf_passage_close_part(mhf_passage *passage, mhf_part *part, int64_t begin)
@@ -93,6 +111,7 @@ void mhf_passage_rewritten(mhf_passage *passage)
     mhf_passage_side *side = &passage->sides[passage->side];
     passage->text = side->n ? side->text : "";
     passage->n = side->n;
+    passage->lead = side->lead;
     passage->begin = passage->aligned ? side->begin : NULL;
     passage->end = passage->aligned ? side->end : NULL;
     passage->side = !passage->side;
@@ -153,13 +172,15 @@ mhf_status mhf_passage_start(mhf_passage *passage, const char *text, size_t n, b
     passage->n = (int64_t)n;
     passage->begin = passage->end = NULL;
     passage->aligned = aligned;
+    passage->lead = 0;
     passage->most = (int64_t)mhf_text_limit(n);
     size_t good = mhf_utf8_valid(passage->text, n);
     if (good < n)
         MHF_TRY(mend(passage, (int64_t)good));
+    uint32_t c;
+    passage->lead = passage->n > 0 ? mhf_utf8_next(passage->text, &c) : 0;
     mhf_passage_cut(passage);
-    MHF_TRY(mhf_passage_add_part(
-        passage, (mhf_part){.begin = 0, .end = passage->n, .id = -1, .first = true}));
+    MHF_TRY(mhf_passage_add_part(passage, (mhf_part){.begin = 0, .end = passage->n, .id = -1}));
     mhf_passage_cut_done(passage);
     return MHF_OK;
 }

@@ -235,7 +235,8 @@ static mhf_status spaces(const mhf_pretokenizer *step, mhf_passage *passage, con
     bool marked =
         n > 0 && (text[at] == ' ' || (n >= n_mark && memcmp(text + at, mark, (size_t)n_mark) == 0));
     if (n > 0 && !marked &&
-        (step->scheme == MHF_PREPEND_ALWAYS || (step->scheme == MHF_PREPEND_FIRST && part->first)))
+        (step->scheme == MHF_PREPEND_ALWAYS ||
+         (step->scheme == MHF_PREPEND_FIRST && mhf_passage_leads(passage, part))))
         MHF_TRY(mhf_passage_put(passage, mark, n_mark, at, 0));
     while (at < part->end) {
         const char *space = memchr(text + at, ' ', (size_t)(part->end - at));

@@ -22,11 +22,8 @@ static mhf_status close_last(cutter *cut)
 {
     if (!cut->open)
         return MHF_OK;
-    return mhf_passage_add_part(
-        cut->passage, (mhf_part){.begin = cut->begin,
-                                 .end = cut->end,
-                                 .id = -1,
-                                 .first = cut->whole.first && cut->begin == cut->whole.begin});
+    return mhf_passage_add_part(cut->passage,
+                                (mhf_part){.begin = cut->begin, .end = cut->end, .id = -1});
 }
 
 static mhf_status push(cutter *cut, int64_t begin, int64_t end)

@@ -240,6 +240,7 @@ def check_pipelines(program, folder, bases, options, report):
             if "an added token of 0 bytes once normalized" in str(refusal):
                 empty += 1
                 continue
+            n = 1
             report.end(name, len(texts), 1, f": mhf refuses: {refusal}")
         except (
             BaseException
@@ -252,7 +253,7 @@ def check_pipelines(program, folder, bases, options, report):
             report.passed += not n
             if n:
                 report.end(name, len(texts), n)
-        if report.failed and path.exists():
+        if n:
             print("  " + json.dumps(pipelines.describe(made), ensure_ascii=False), flush=True)
     print(
         f"{options.pipelines} random pipelines, {PIPELINE_STRINGS} strings each; {refused} that the library "

@@ -270,6 +270,37 @@ static void test_metaspace(void)
     CU_ASSERT_STRING_EQUAL(pieces(&r, "a a"), "a|▁a");
 }
 
+#define STRIP "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":false}"
+#define REPLACE(pattern, content)                                                                  \
+    "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"" pattern "\"},\"content\":\"" content "\"}"
+#define PREPEND(text) "{\"type\":\"Prepend\",\"prepend\":\"" text "\"}"
+#define BOTH(a, b)    "{\"type\":\"Sequence\",\"normalizers\":[" a "," b "]}"
+
+/* Metaspace's scheme `first` asks where a part began before it was normalized. Pieces are those of
+ * the tokenizers library. */
+static void test_first(void)
+{
+    static const struct {
+        const char *normalizer, *text, *pieces;
+    } cases[] = {{STRIP, "a a", "▁a|▁a"},
+                 {STRIP, " a a", "a|▁a"},
+                 {REPLACE("b", ""), "ba", "a"},
+                 {REPLACE("b", "a"), "b", "▁a"},
+                 {REPLACE("bc", "a"), "bc", "a"},
+                 {PREPEND("a"), "b", "▁|ab"},
+                 {BOTH(STRIP, PREPEND("a")), " b", "ab"},
+                 {BOTH(STRIP, REPLACE("x*", "a")), " b", "▁|ab|a"},
+                 {BOTH(PREPEND("cb"), REPLACE("c", "")), "a", "▁|b|a"}};
+    recipe r = {.vocab = VOCAB,
+                .merges = MERGES,
+                .pre_tokenizer = "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":"
+                                 "\"first\",\"split\":true}"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        r.normalizer = cases[i].normalizer;
+        CU_ASSERT_STRING_EQUAL(pieces(&r, cases[i].text), cases[i].pieces);
+    }
+}
+
 static void test_added(void)
 {
     recipe r = {.vocab = VOCAB, .merges = MERGES};
@@ -283,6 +314,14 @@ static void test_added(void)
     r.added = "[{\"id\":16,\"content\":\"CC\",\"normalized\":true},"
               "{\"id\":17,\"content\":\"BB\",\"normalized\":false}]";
     CU_ASSERT_STRING_EQUAL(pieces(&r, "Cc cc bb BB"), "CC| |CC| |b|b| |BB");
+    /* of equal ones a special token wins, else the first */
+    r.added = "[{\"id\":16,\"content\":\"BB\",\"normalized\":true},"
+              "{\"id\":17,\"content\":\"Bb\",\"normalized\":true},"
+              "{\"id\":18,\"content\":\"bb\",\"normalized\":true,\"special\":true}]";
+    CU_ASSERT_STRING_EQUAL(pieces(&r, "abba"), "a|bb|a");
+    r.added = "[{\"id\":16,\"content\":\"BB\",\"normalized\":true},"
+              "{\"id\":17,\"content\":\"Bb\",\"normalized\":true}]";
+    CU_ASSERT_STRING_EQUAL(pieces(&r, "abba"), "a|BB|a");
 }
 
 /* A file that was saved with truncation and padding on encodes whole texts, and stays as it is. */
@@ -528,6 +567,7 @@ int main(void)
         {"empty matches in every behaviour", test_empty_matches},
         {"letters without regard to case", test_case_insensitive},
         {"Metaspace's schemes", test_metaspace},
+        {"where a text begins", test_first},
         {"added tokens", test_added},
         {"truncation and padding", test_limits},
         {"ranges in the caller's text", test_ranges},
