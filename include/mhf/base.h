@@ -157,6 +157,7 @@ mhf_status mhf_file_publish(const char *temporary, const char *path);
 mhf_status mhf_dir_make(const char *path);
 bool mhf_file_exists(const char *path);
 bool mhf_dir_exists(const char *path);
+bool mhf_path_ends_with(const char *path, const char *ending);
 /** out = folder/name. */
 mhf_status mhf_path_join(const char *folder, const char *name, mhf_buf *out);
 

@@ -33,6 +33,12 @@ bool mhf_file_same(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+bool mhf_path_ends_with(const char *path, const char *ending)
+{
+    const size_t n = strlen(path), k = strlen(ending);
+    return n >= k && strcmp(path + n - k, ending) == 0;
+}
+
 mhf_status mhf_path_join(const char *folder, const char *name, mhf_buf *out)
 {
     mhf_buf_clear(out);

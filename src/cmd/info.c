@@ -267,12 +267,6 @@ static mhf_status print_words(const json_t *object, int indent, mhf_buf *out)
     return MHF_OK;
 }
 
-static bool ends_with(const char *path, const char *ending)
-{
-    size_t n = strlen(path), k = strlen(ending);
-    return n >= k && strcmp(path + n - k, ending) == 0;
-}
-
 /* A folder with a tokenizer and no model is a tokenizer. */
 static bool is_tokenizer_folder(const char *path)
 {
@@ -293,7 +287,7 @@ static mhf_status run(const arguments *a)
     if (mhf_dir_exists(path))
         status =
             is_tokenizer_folder(path) ? info_tokenizer(path, o) : info_model(path, a->verify, o);
-    else if (ends_with(path, ".json"))
+    else if (mhf_path_ends_with(path, ".json"))
         status = info_tokenizer(path, o);
     else
         status = info_hdf5(path, a->verify, o);

@@ -44,9 +44,8 @@ static mhf_status load_from_model(const char *path, const mhf_special_names *nam
 mhf_status mhf_command_tokenizer(const char *path, const mhf_special_names *names,
                                  mhf_tokenizer **out)
 {
-    size_t n = strlen(path);
-    bool is_model = mhf_dir_exists(path) ? !is_tokenizer_folder(path)
-                                         : n >= 3 && strcmp(path + n - 3, ".h5") == 0;
+    bool is_model =
+        mhf_dir_exists(path) ? !is_tokenizer_folder(path) : mhf_path_ends_with(path, ".h5");
     *out = NULL;
     return is_model ? load_from_model(path, names, out) : mhf_tokenizer_load(path, names, out);
 }

@@ -135,8 +135,7 @@ mhf_status mhf_folder_tokenizer(const mhf_source *source, mhf_tokenizer **out)
 static mhf_status check_json(const char *path, const mhf_buf *text)
 {
     json_t *json = NULL;
-    const size_t n = strlen(path);
-    if (n < 5 || strcmp(path + n - 5, ".json") != 0)
+    if (!mhf_path_ends_with(path, ".json"))
         return MHF_OK;
     MHF_TRY(mhf_json_parse(text->data ? text->data : "", text->n, path, &json));
     mhf_status status = json_is_object(json) || json_is_array(json)
@@ -172,13 +171,11 @@ mhf_status mhf_folder_carried(const mhf_source *source, mhf_carried *out)
 /* Read as parts of the model, or one of the carried. */
 static bool is_taken(const char *name)
 {
-    static const char weights[] = ".safetensors", index[] = ".safetensors.index.json";
-    const size_t n = strlen(name);
     for (size_t i = 0; i < sizeof carried_names / sizeof *carried_names; i++)
         if (strcmp(name, carried_names[i]) == 0)
             return true;
-    return (n >= sizeof weights && strcmp(name + n - (sizeof weights - 1), weights) == 0) ||
-           (n >= sizeof index && strcmp(name + n - (sizeof index - 1), index) == 0) ||
+    return mhf_path_ends_with(name, ".safetensors") ||
+           mhf_path_ends_with(name, ".safetensors.index.json") ||
            strcmp(name, "tokenizer.json") == 0 || strcmp(name, "tokenizer_config.json") == 0;
 }
 

@@ -107,16 +107,11 @@ static mhf_status read_zstd(mhf_stream *stream, char *out, size_t capacity, size
     return MHF_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), k = strlen(end);
-    return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static mhf_status prepare(mhf_stream *stream)
 {
     stream->read = read_plain;
-    bool gzip = ends_with(stream->path, ".gz"), zstd = ends_with(stream->path, ".zst");
+    bool gzip = mhf_path_ends_with(stream->path, ".gz");
+    bool zstd = mhf_path_ends_with(stream->path, ".zst");
     if (!gzip && !zstd)
         return MHF_OK;
     MHF_TRY(mhf_new(&stream->input, INPUT_SIZE, 1, "reading a file"));
