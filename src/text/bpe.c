@@ -7,18 +7,13 @@
 #include "bytes.h"
 #include "unicode.h"
 
-typedef struct spelling {
-    const char *text; /* NULL: no token has this id yet */
-    size_t n;
-} spelling;
-
 static mhf_status parse_vocab(const json_t *model, const char *name, mhf_pieces *vocab)
 {
     json_t *object = json_object_get(model, "vocab");
     if (!json_is_object(object))
         return mhf_fail(MHF_E_DATA, "%s: model.vocab is not an object", name);
     int64_t n = (int64_t)json_object_size(object);
-    spelling *spellings;
+    mhf_spelling *spellings;
     MHF_TRY(mhf_new(&spellings, n, sizeof *spellings, "a vocabulary"));
     mhf_status status = MHF_OK;
     for (void *i = json_object_iter(object); i && status == MHF_OK;
@@ -35,7 +30,7 @@ static mhf_status parse_vocab(const json_t *model, const char *name, mhf_pieces 
             status = mhf_fail(MHF_E_DATA, "%s: model.vocab: '%s' and '%s' both have id %lld", name,
                               spellings[id].text, text, (long long)id);
         else
-            spellings[id] = (spelling){text, json_object_iter_key_len(i)};
+            spellings[id] = (mhf_spelling){text, json_object_iter_key_len(i)};
     }
     mhf_token id;
     for (int64_t i = 0; i < n && status == MHF_OK; i++)
@@ -133,29 +128,29 @@ static void note_join(mhf_bpe *bpe, mhf_token left, mhf_token right)
     bpe->joins[bit / 64] |= (uint64_t)1 << bit % 64;
 }
 
-static mhf_status split_merge(const json_t *merge, spelling *left, spelling *right)
+bool mhf_merge_split(const json_t *merge, mhf_spelling *left, mhf_spelling *right)
 {
     const json_t *a = json_array_get(merge, 0), *b = json_array_get(merge, 1);
     if (json_is_array(merge) && json_array_size(merge) == 2 && json_is_string(a) &&
         json_is_string(b)) {
-        *left = (spelling){json_string_value(a), json_string_length(a)};
-        *right = (spelling){json_string_value(b), json_string_length(b)};
-        return MHF_OK;
+        *left = (mhf_spelling){json_string_value(a), json_string_length(a)};
+        *right = (mhf_spelling){json_string_value(b), json_string_length(b)};
+        return true;
     }
     if (!json_is_string(merge))
-        return MHF_E_DATA;
+        return false;
     const char *text = json_string_value(merge);
     size_t n = json_string_length(merge);
     const char *space = memchr(text, ' ', n);
     if (!space || memchr(space + 1, ' ', n - (size_t)(space + 1 - text)))
-        return MHF_E_DATA;
-    *left = (spelling){text, (size_t)(space - text)};
-    *right = (spelling){space + 1, n - (size_t)(space + 1 - text)};
-    return MHF_OK;
+        return false;
+    *left = (mhf_spelling){text, (size_t)(space - text)};
+    *right = (mhf_spelling){space + 1, n - (size_t)(space + 1 - text)};
+    return true;
 }
 
 static mhf_status find_part(const mhf_bpe *bpe, const char *name, size_t i, const char *what,
-                            spelling part, mhf_token *id)
+                            mhf_spelling part, mhf_token *id)
 {
     *id = mhf_pieces_find(bpe->vocab, part.text, part.n);
     if (*id < 0)
@@ -176,16 +171,16 @@ static void put_merge(mhf_bpe *bpe, mhf_token left, mhf_token right, int32_t ran
 static mhf_status parse_merge(mhf_bpe *bpe, const char *name, const json_t *merge, size_t i,
                               mhf_buf *joined)
 {
-    spelling l, r;
+    mhf_spelling l, r;
     mhf_token left, right, id;
-    if (split_merge(merge, &l, &r) != MHF_OK)
+    if (!mhf_merge_split(merge, &l, &r))
         return mhf_fail(MHF_E_DATA, "%s: model.merges[%zu] is not a pair of pieces", name, i);
     MHF_TRY(find_part(bpe, name, i, "part", l, &left));
     MHF_TRY(find_part(bpe, name, i, "part", r, &right));
     mhf_buf_clear(joined);
     MHF_TRY(mhf_buf_add(joined, l.text, l.n));
     MHF_TRY(mhf_buf_add(joined, r.text, r.n));
-    MHF_TRY(find_part(bpe, name, i, "result", (spelling){joined->data, joined->n}, &id));
+    MHF_TRY(find_part(bpe, name, i, "result", (mhf_spelling){joined->data, joined->n}, &id));
     put_merge(bpe, left, right, (int32_t)i, id);
     if (is_char_free(bpe, left) || is_char_free(bpe, right))
         bpe->may_cut = false;

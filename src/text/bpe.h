@@ -6,6 +6,14 @@
 #include "pieces.h"
 #include "word_cache.h"
 
+typedef struct mhf_spelling {
+    const char *text; /* [n] borrowed */
+    size_t n;
+} mhf_spelling;
+
+/** The two parts of a member of "merges", "a b" or ["a", "b"]; false where it is neither. */
+bool mhf_merge_split(const json_t *merge, mhf_spelling *left, mhf_spelling *right);
+
 typedef struct mhf_ranked_merge {
     uint64_t pair; /* left << 32 | right; all ones: free */
     int32_t rank;

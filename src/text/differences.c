@@ -74,29 +74,13 @@ static mhf_status compare_added(const json_t *old, const json_t *grown, mhf_buf 
 
 /* ---- merges --------------------------------------------------------------------------------- */
 
-/* One side of "a b" or ["a", "b"]. */
-static const char *side(const json_t *merge, size_t which, size_t *n)
-{
-    if (json_is_array(merge)) {
-        const json_t *part = json_array_get(merge, which);
-        *n = json_string_length(part);
-        return json_string_value(part);
-    }
-    const char *text = json_string_value(merge);
-    const size_t cut = strcspn(text, " ");
-    *n = which == 0 ? cut : json_string_length(merge) - cut - 1;
-    return which == 0 ? text : text + cut + 1;
-}
-
+/* Both were loaded, so they are merges. */
 static bool same_merge(const json_t *a, const json_t *b)
 {
-    for (size_t i = 0; i < 2; i++) {
-        size_t n, m;
-        const char *x = side(a, i, &n), *y = side(b, i, &m);
-        if (n != m || memcmp(x, y, n) != 0)
-            return false;
-    }
-    return true;
+    mhf_spelling l[2], r[2];
+    return mhf_merge_split(a, &l[0], &r[0]) && mhf_merge_split(b, &l[1], &r[1]) &&
+           l[0].n == l[1].n && memcmp(l[0].text, l[1].text, l[0].n) == 0 && r[0].n == r[1].n &&
+           memcmp(r[0].text, r[1].text, r[0].n) == 0;
 }
 
 static mhf_status compare_merges(const json_t *old, const json_t *grown, mhf_buf *out)
@@ -116,11 +100,10 @@ static mhf_status compare_merges(const json_t *old, const json_t *grown, mhf_buf
     MHF_TRY(name_part(out, "merges ("));
     if (found == n)
         return mhf_buf_printf(out, "%zu new ones come before old ones)", between);
-    const json_t *lost = json_array_get(before, found);
-    size_t a, b;
-    const char *left = side(lost, 0, &a), *right = side(lost, 1, &b);
+    mhf_spelling l = {"", 0}, r = {"", 0};
+    mhf_merge_split(json_array_get(before, found), &l, &r);
     return mhf_buf_printf(out, "'%.*s' + '%.*s' is absent or comes in another order)",
-                          a < 64 ? (int)a : 64, left, b < 64 ? (int)b : 64, right);
+                          l.n < 64 ? (int)l.n : 64, l.text, r.n < 64 ? (int)r.n : 64, r.text);
 }
 
 mhf_status mhf_tokenizer_differences(const mhf_tokenizer *old, const mhf_tokenizer *grown,

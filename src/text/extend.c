@@ -56,37 +56,14 @@ static mhf_status take_pieces(extension *e)
     return MHF_OK;
 }
 
-/* The two parts of a merge, ["a", "b"] or "a b". */
-static bool merge_parts(const json_t *merge, const char *parts[2], size_t n[2])
-{
-    if (json_is_string(merge)) {
-        const char *text = json_string_value(merge), *end = text + json_string_length(merge);
-        const char *space = memchr(text, ' ', (size_t)(end - text));
-        if (!space)
-            return false;
-        parts[0] = text;
-        n[0] = (size_t)(space - text);
-        parts[1] = space + 1;
-        n[1] = (size_t)(end - space - 1);
-        return true;
-    }
-    for (size_t i = 0; i < 2; i++) {
-        const json_t *part = json_array_get(merge, i);
-        parts[i] = json_string_value(part);
-        n[i] = json_string_length(part);
-    }
-    return parts[0] && parts[1];
-}
-
 static mhf_status take_merges(extension *e, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *parts[2];
-        size_t n[2];
+        mhf_spelling l, r;
         mhf_token left = -1, right = -1;
-        if (merge_parts(json_array_get(list, i), parts, n)) {
-            left = mhf_pieces_find(&e->pieces, parts[0], n[0]);
-            right = mhf_pieces_find(&e->pieces, parts[1], n[1]);
+        if (mhf_merge_split(json_array_get(list, i), &l, &r)) {
+            left = mhf_pieces_find(&e->pieces, l.text, l.n);
+            right = mhf_pieces_find(&e->pieces, r.text, r.n);
         }
         if (left < 0 || right < 0)
             return mhf_fail(MHF_E_DATA, "%s: merge %zu is not of two tokens", source_name, i);

@@ -11,15 +11,12 @@ static json_t *pairs_of(const json_t *merges)
     json_t *pairs = json_array();
     for (size_t i = 0; pairs && i < json_array_size(merges); i++) {
         json_t *merge = json_array_get(merges, i);
-        const char *text = json_string_value(merge);
-        const size_t left = text ? strcspn(text, " ") : 0;
-        const int failed =
-            text ? json_array_append_new(pairs, json_pack("[s%,s%]", text, left, text + left + 1,
-                                                          json_string_length(merge) - left - 1))
-                 : json_array_append(pairs, merge);
-        if (failed) {
+        mhf_spelling l, r;
+        const bool text = json_is_string(merge) && mhf_merge_split(merge, &l, &r);
+        if (json_array_append_new(pairs, text ? json_pack("[s%,s%]", l.text, l.n, r.text, r.n)
+                                              : json_incref(merge))) {
             json_decref(pairs);
-            return NULL;
+            pairs = NULL;
         }
     }
     return pairs;
@@ -51,7 +48,6 @@ mhf_status mhf_tokenizer_identify(mhf_tokenizer *t, const json_t *json)
     if (!text)
         return mhf_fail(MHF_E_NOMEM, "no memory for a tokenizer's content");
     mhf_sha256_hex(text, strlen(text), t->sha256);
-    mhf_sha256_hex(t->json.data, t->json.n, t->file_sha256);
     free(text);
     return MHF_OK;
 }
@@ -63,5 +59,9 @@ const char *mhf_tokenizer_sha256(const mhf_tokenizer *t)
 
 bool mhf_tokenizer_is(const mhf_tokenizer *t, const char *sha256)
 {
-    return strcmp(sha256, t->sha256) == 0 || strcmp(sha256, t->file_sha256) == 0;
+    char of_bytes[65];
+    if (strcmp(sha256, t->sha256) == 0)
+        return true;
+    mhf_sha256_hex(t->json.data, t->json.n, of_bytes);
+    return strcmp(sha256, of_bytes) == 0;
 }

@@ -23,11 +23,11 @@ struct mhf_tokenizer {
     mhf_token bos, eos, pad, unk;
     mhf_buf json, config;
     bool has_config;
-    bool truncates, pads;             /* the file asks for that; not applied */
-    char sha256[65], file_sha256[65]; /* of the content, of the bytes */
+    bool truncates, pads; /* the file asks for that; not applied */
+    char sha256[65];      /* of the content */
 };
 
-/* Fill both sums of a file that was parsed to `json`. */
+/* Fill the sum of a file that was parsed to `json`. */
 mhf_status mhf_tokenizer_identify(mhf_tokenizer *t, const json_t *json);
 
 #endif
