@@ -113,8 +113,29 @@ static mhf_status print(const printer *p, const json_t *value, int depth)
     }
 }
 
+static bool has_real(const json_t *value)
+{
+    const char *key;
+    json_t *member;
+    for (size_t i = 0; i < json_array_size(value); i++)
+        if (has_real(json_array_get(value, i)))
+            return true;
+    json_object_foreach((json_t *)value, key, member) if (has_real(member)) return true;
+    return json_is_real(value);
+}
+
+static int append(const char *bytes, size_t n, void *buf)
+{
+    return mhf_buf_add(buf, bytes, n) == MHF_OK ? 0 : -1;
+}
+
+/* Answers of a line each are long lists without a real number: jansson prints those at once. */
 mhf_status mhf_json_print(const json_t *value, mhf_buf *out)
 {
+    if (!has_real(value))
+        return json_dump_callback(value, append, out, JSON_COMPACT | JSON_ENCODE_ANY) == 0
+                   ? MHF_OK
+                   : mhf_fail(MHF_E_NOMEM, "no memory for a JSON text");
     return print(&(printer){.out = out, .compact = true}, value, 0);
 }
 
