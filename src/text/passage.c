@@ -172,7 +172,6 @@ mhf_status mhf_passage_start(mhf_passage *passage, const char *text, size_t n, b
     passage->n = (int64_t)n;
     passage->begin = passage->end = NULL;
     passage->aligned = aligned;
-    passage->lead = 0;
     passage->most = (int64_t)mhf_text_limit(n);
     size_t good = mhf_utf8_valid(passage->text, n);
     if (good < n)

@@ -17,7 +17,7 @@ typedef struct mhf_passage_side {
     char *text;
     int64_t *begin, *end;
     int64_t n, text_capacity, begin_capacity, end_capacity;
-    int64_t lead;
+    int64_t lead; /* as the passage's, of this side */
 } mhf_passage_side;
 
 /* Zero-initialise; reused from text to text; free with mhf_passage_free. */

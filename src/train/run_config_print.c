@@ -89,6 +89,16 @@ static const int32_t *size_of(const mhf_run_config *config, const char *name)
     return NULL;
 }
 
+/* Whether the model that `init` names tells it. */
+static bool is_brought(const mhf_run_config *config, const char *name)
+{
+    const bool geometry = strncmp(name, "model.", 6) == 0 && strcmp(name, "model.preset") != 0 &&
+                          strcmp(name, "model.add_layers") != 0;
+    return config->init && !settings_given(config->settings, name) &&
+           (geometry || strncmp(name, "signatures.", 11) == 0 || strcmp(name, "tokenizer") == 0 ||
+            strcmp(name, "train.objective") == 0);
+}
+
 static const char *word(bool yes)
 {
     return yes ? "true" : "false";
@@ -120,7 +130,7 @@ static mhf_status print_resolved(const mhf_run_config *config, const char *name,
     if (strcmp(name, "train.objective") == 0)
         return mhf_buf_add_text(out,
                                 config->objective == MHF_VOCABULARY ? "vocabulary" : "product");
-    return mhf_buf_add_text(out, settings_brought(config->settings, name) ? "its own" : "none");
+    return mhf_buf_add_text(out, is_brought(config, name) ? "its own" : "none");
 }
 
 /* As a comment, since giving it would be another configuration. */
@@ -133,7 +143,7 @@ static mhf_status print_left_key(const mhf_run_config *config, const key *k, con
     MHF_TRY(print_resolved(config, k->name, out));
     const int pad = 44 - (int)(out->n - start);
     MHF_TRY(mhf_buf_printf(out, "%*s # ", pad > 0 ? pad : 0, ""));
-    if (settings_brought(config->settings, k->name)) {
+    if (is_brought(config, k->name)) {
         MHF_TRY(mhf_buf_add_text(out, "the model in "));
         MHF_TRY(print_scalar(config->init, out));
     } else {
@@ -149,8 +159,7 @@ mhf_status mhf_run_config_print(const mhf_run_config *config, bool origins, mhf_
     for (int i = 0; i < settings_n_keys; i++) {
         const setting *s = &config->settings->values[i];
         const char *dot = strchr(settings_keys[i].name, '.');
-        const bool left =
-            is_empty(s->value) || settings_brought(config->settings, settings_keys[i].name);
+        const bool left = is_empty(s->value) || is_brought(config, settings_keys[i].name);
         if (left && !origins)
             continue;
         size_t n = dot ? (size_t)(dot - settings_keys[i].name) : 0;

@@ -86,16 +86,6 @@ bool settings_given(const mhf_settings *settings, const char *name)
     return strcmp(settings->values[settings_find(name)].origin.data, "default") != 0;
 }
 
-bool settings_brought(const mhf_settings *settings, const char *name)
-{
-    const bool geometry = strncmp(name, "model.", 6) == 0 && strcmp(name, "model.preset") != 0 &&
-                          strcmp(name, "model.add_layers") != 0;
-    const char *init = settings_text(settings, "init");
-    return *init && strcmp(init, "none") != 0 && !settings_given(settings, name) &&
-           (geometry || strncmp(name, "signatures.", 11) == 0 || strcmp(name, "tokenizer") == 0 ||
-            strcmp(name, "train.objective") == 0);
-}
-
 const char *settings_where(const mhf_settings *settings, const char *name, mhf_buf *out)
 {
     mhf_buf_clear(out);

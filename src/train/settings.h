@@ -54,8 +54,6 @@ int settings_find(const char *name);
 /* Text of a scalar setting, "" where none. */
 const char *settings_text(const mhf_settings *settings, const char *name);
 bool settings_given(const mhf_settings *settings, const char *name);
-/* Whether the model that `init` names tells it. */
-bool settings_brought(const mhf_settings *settings, const char *name);
 /* "quick.yaml line 7: key train.steps" for messages. */
 const char *settings_where(const mhf_settings *settings, const char *name, mhf_buf *out);
 
